@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import index
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError, shown
@@ -20,7 +21,7 @@ SHAPE: Final = ("processors_per_node", "max_nodes_used", "whole_nodes")
 SINGLETON: Final = "singleton"
 MALLEABLE, LEAST, MOST, RESIZE = SIZES = ("malleable", "min_nodes", "max_nodes", "resize")
 """Columns that say whether the size of a job may change while it runs, between which, and what that costs, in ticks."""
-COSTS: Final = ("context_switch", "startup", "epilog")
+COSTS: Final = ("checkpoint", "restart", "checkpoint_interval", "context_switch", "startup", "epilog")
 """Columns of what a job costs that is not what the machine says, in ticks."""
 FLAGS: Final = ("whole_nodes", SINGLETON, MALLEABLE)
 """Fields of a job that are true or false."""
@@ -28,6 +29,59 @@ DEPENDENCIES: Final = ("after", "after_ok", "after_not_ok", "after_any")
 """Kinds of dependencies between jobs, by their position."""
 LEAST_TICKS: Final = {"submit": 0, "run": 1, "estimate": 1}  # of the times that each row has
 _LARGEST: Final = 2**63 - 1
+
+
+class JobShape(NamedTuple):
+    """How the processors of a job lie on nodes that have several; 0 where it does not say."""
+
+    processors_per_node: int = 0
+    most_nodes: int = 0
+    whole_nodes: bool = False
+
+
+class Sizes(NamedTuple):
+    """On how many nodes a malleable job may run, and what a change of its size costs."""
+
+    least: int = UNSET
+    """``UNSET`` for 1."""
+    most: int = UNSET
+    """``UNSET`` where only the machine limits it."""
+    resize: int = UNSET
+    """How long a resize takes, ticks; ``UNSET`` for what the machine says."""
+
+
+class OwnCosts(NamedTuple):
+    """What a job costs that is not what the machine says, ticks; ``UNSET`` where it is."""
+
+    checkpoint: int = UNSET
+    restart: int = UNSET
+    checkpoint_interval: int = UNSET
+    """How long it executes between two periodic checkpoints."""
+    context_switch: int = UNSET
+    startup: int = UNSET
+    epilog: int = UNSET
+
+
+NO_COSTS: Final = OwnCosts()
+
+
+class Demand(NamedTuple):
+    """What a job asks for beyond nodes and time, as in :class:`Job`.  Jobs that ask for the same share one."""
+
+    account: str | None = None
+    partition: str | None = None
+    qos: str | None = None
+    job_name: str | None = None
+    node_type: str | None = None
+    features: str | None = None
+    reservation: str | None = None
+    user: str | None = None
+    """The name of its user, where it matters who that is."""
+    shape: JobShape | None = None
+    singleton: bool = False
+    sizes: Sizes | None = None
+    """Of a malleable job."""
+    costs: OwnCosts = NO_COSTS
 
 
 class JobRow(NamedTuple):
@@ -48,50 +102,45 @@ class JobRow(NamedTuple):
     """SWF status of the trace (1 completed, 0 failed, 5 cancelled, -1 unknown); does not influence the simulation."""
     memory: int = UNSET
     """Memory that each task needs on its node, KiB; ``UNSET`` when unknown."""
-    checkpoint: int = UNSET
-    """Time of a checkpoint of this job; ``UNSET``, here and below, for the machine's value."""
-    restart: int = UNSET
-    checkpoint_interval: int = UNSET
-    """How long it executes between two periodic checkpoints."""
+    demand: Demand | None = None
+    """What else it asks for; ``None`` for most jobs."""
 
 
-class Sizes(NamedTuple):
-    """On how many nodes a malleable job may run, and what a change of its size costs."""
-
-    least: int
-    most: int
-    """2^53 where only the machine limits it."""
-    resize: int = UNSET
-    """How long a resize takes, ticks; ``UNSET`` for what the machine says."""
+NUMBERS: Final = JobRow._fields[:-1]
+"""Fields of a row that are numbers: the columns that each workload has."""
+Demands = Mapping[Demand | None, int]
+"""All demands of the jobs of a run, each with the number of the first job that has it; ``None`` if some jobs have none."""
+NO_DEMANDS: Final[Demands] = MappingProxyType({None: 0})
 
 
-class OwnCosts(NamedTuple):
-    """What a job costs that is not what the machine says, ticks; ``UNSET`` where it is."""
-
-    context_switch: int = UNSET
-    startup: int = UNSET
-    epilog: int = UNSET
+# A row of its fields: JobRow._make without counting them, in a quarter of the time.
+row_of: Final[Callable[[Iterable[Any]], JobRow]] = partial(tuple.__new__, JobRow)
 
 
-# A row of its 13 numbers: JobRow._make without counting them, in a quarter of the time.
-row_of: Final[Callable[[Iterable[int]], JobRow]] = partial(tuple.__new__, JobRow)
+def demands_of(rows: Iterable[JobRow]) -> Demands:
+    """Return the demands of jobs in memory."""
+    first: dict[Demand | None, int] = {}
+    for row in rows:
+        first.setdefault(row.demand, row.id)
+    return first
 
 
 def checked_row(row: JobRow) -> JobRow:
     """Return a row with Python's own integers: numpy's would turn clock and ledger into 64 bits."""
     try:
-        plain = row_of(map(index, row))
+        numbers = tuple(map(index, row[:-1]))
     except TypeError:
-        field, value = next(pair for pair in zip(row._fields, row, strict=True) if not hasattr(pair[1], "__index__"))
+        field, value = next(pair for pair in zip(NUMBERS, row[:-1], strict=True) if not hasattr(pair[1], "__index__"))
         raise SpecificationError(f"job {row.id}: {field} {value!r} is not a whole number") from None
-    if plain.submit < 0 or plain.run < 1 or plain.estimate < 1 or max(plain) > _LARGEST or min(plain) < -_LARGEST:
+    plain = row_of((*numbers, row.demand))
+    if plain.submit < 0 or plain.run < 1 or plain.estimate < 1 or max(numbers) > _LARGEST or min(numbers) < -_LARGEST:
         raise SpecificationError(problem_of(plain))
     return plain
 
 
 def problem_of(row: JobRow) -> str:
     """Return the error message for an invalid row: a number beyond 64 bits, or a time below ``LEAST_TICKS``."""
-    fields = row._asdict()
+    fields = dict(zip(NUMBERS, row[:-1], strict=True))
     large = [(field, "fit 64 bits") for field, value in fields.items() if abs(value) > _LARGEST]
     small = [(field, f"be >= {least}, in ticks") for field, least in LEAST_TICKS.items() if fields[field] < least]
     field, must = (large + small)[0]
@@ -204,7 +253,7 @@ class Job:
         seconds_fields(self, prefix, "estimate_s")
         if self.memory_gib is not None:
             require_gib(f"{prefix}memory_gib", self.memory_gib)
-        seconds_fields(self, prefix, "checkpoint_s", "restart_s", *(f"{name}_s" for name in COSTS))
+        seconds_fields(self, prefix, *(f"{name}_s" for name in COSTS if name != "checkpoint_interval"))
         seconds_fields(self, prefix, "checkpoint_interval_s", positive=True)
 
     def _check_sizes(self, prefix: str) -> None:
@@ -222,20 +271,55 @@ class Job:
             require(most >= self.nodes, prefix + MOST, most, f"it must be at least its nodes, {self.nodes}")
 
     def row(self) -> JobRow:
-        """Return the job in ticks, with the estimate filled in."""
+        """Return the job in ticks, with the estimate filled in; without the jobs that it depends on."""
         run = duration_to_ticks(self.run_s)
         estimate = duration_to_ticks(self.estimate_s) if self.estimate_s else run
         memory = UNSET if self.memory_gib is None else to_kib(self.memory_gib)
-        checkpoint, restart = (UNSET if cost is None else to_ticks(cost) for cost in (self.checkpoint_s, self.restart_s))
-        interval = UNSET if self.checkpoint_interval_s is None else duration_to_ticks(self.checkpoint_interval_s)
         submit, of_whom = to_ticks(self.submit_s), (self.user, self.group, self.priority, -1)
-        return JobRow(submit, self.id, self.nodes, run, estimate, *of_whom, memory, checkpoint, restart, interval)
+        demand = self._demand()
+        return JobRow(submit, self.id, self.nodes, run, estimate, *of_whom, memory, None if demand == _NOTHING else demand)
+
+    def _demand(self) -> Demand:
+        shape = JobShape(self.processors_per_node or 0, self.max_nodes_used or 0, self.whole_nodes)
+        least, most = (UNSET if size is None else size for size in (self.min_nodes, self.max_nodes))
+        return Demand(
+            **{name: getattr(self, name) for name in NAMES},
+            shape=shape if any(shape) else None,
+            singleton=self.singleton,
+            sizes=Sizes(least, most, _ticks(self.resize_s)) if self.malleable else None,
+            costs=OwnCosts(
+                _ticks(self.checkpoint_s),
+                _ticks(self.restart_s),
+                UNSET if self.checkpoint_interval_s is None else duration_to_ticks(self.checkpoint_interval_s),
+                _ticks(self.context_switch_s),
+                _ticks(self.startup_s),
+                _ticks(self.epilog_s),
+            ),
+        )
 
     @classmethod
     def from_row(cls, row: JobRow) -> Job:
         """Return the specification of a row; the inverse of :meth:`row`."""
-        same: dict[str, Any] = {name: getattr(row, name) for name in ("id", "nodes", "user", "group", "priority")}
-        for name in ("submit", "run", "estimate", "checkpoint", "restart", "checkpoint_interval"):
-            ticks = getattr(row, name)
-            same[f"{name}_s"] = None if ticks == UNSET else to_seconds(ticks)
-        return cls(**same, memory_gib=None if row.memory == UNSET else to_gib(row.memory))
+        fields: dict[str, Any] = {name: getattr(row, name) for name in ("id", "nodes", "user", "group", "priority")}
+        fields |= {f"{name}_s": to_seconds(getattr(row, name)) for name in ("submit", "run", "estimate")}
+        if row.memory != UNSET:
+            fields["memory_gib"] = to_gib(row.memory)
+        if (demand := row.demand) is not None:
+            fields |= {name: getattr(demand, name) for name in NAMES}
+            fields[SINGLETON] = demand.singleton and demand.job_name is not None  # without a name it waits for nobody
+            fields |= {f"{name}_s": to_seconds(ticks) for name, ticks in demand.costs._asdict().items() if ticks != UNSET}
+            if demand.shape is not None:
+                per_node, most_nodes, whole = demand.shape
+                fields |= dict(zip(SHAPE, (per_node or None, most_nodes or None, whole), strict=True))
+            if demand.sizes is not None:
+                least, most, resize = (None if size == UNSET else size for size in demand.sizes)
+                fields |= {MALLEABLE: True, LEAST: least, MOST: most}
+                fields["resize_s"] = None if resize is None else to_seconds(resize)
+        return cls(**fields)
+
+
+_NOTHING: Final = Demand()
+
+
+def _ticks(seconds: float | None) -> int:
+    return UNSET if seconds is None else to_ticks(seconds)

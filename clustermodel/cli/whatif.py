@@ -286,7 +286,7 @@ def _suspended_share(workload: Workload) -> float:
 def _policies_that_suspend(workload: Workload, machine: Machine, sites: Iterable[Site | None]) -> tuple[str, ...]:
     """Return the policies to compare with on a log of a machine that suspends jobs or shares nodes in time."""
     in_pools = machine.partitions or any(site is not None and site.partitions for site in sites)
-    if _suspended_share(workload) < _FEW_SUSPENDED or in_pools or JobStreams([workload]).shapes():
+    if _suspended_share(workload) < _FEW_SUSPENDED or in_pools or JobStreams([workload]).has_shapes:
         return ()
     return SUSPENDING
 

@@ -6,7 +6,7 @@ show: the schedule does not depend on the order of simultaneous events, and a gu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 from clustermodel.errors import DecisionError
 from clustermodel.experiment.scenario import calibrate, waits_in
 from clustermodel.failures.recorded_outages import Outages
-from clustermodel.job import JobRow, Sizes
+from clustermodel.job import Demand, JobRow, Sizes, demands_of
 from clustermodel.machine import Checkpointing, ContextSwitch, Machine, Partition, TimeSlicing
 from clustermodel.policies.interface import (
     RANDOM_NUMBERS,
@@ -59,8 +59,6 @@ class Case(NamedTuple):
     name: str
     machine: Machine
     jobs: tuple[JobRow, ...]
-    partition_of: Mapping[int, str] = {}
-    sizes: Mapping[int, Sizes] = {}
 
 
 class _StuckError(Exception):
@@ -126,9 +124,12 @@ def _partitioned(case: Case) -> Case:
     """Return a case with two partitions that share a node, unless there is one only; some jobs may have all nodes."""
     middle = case.machine.nodes // 2
     partitions = [Partition(name="a", nodes=range(middle + 1)), Partition(name="b", nodes=range(middle, case.machine.nodes))]
-    named = {job.id: ("a", "b", "a,b")[job.id % 3] for job in case.jobs if job.id % 4}
+    jobs = [
+        job._replace(demand=(job.demand or Demand())._replace(partition=("a", "b", "a,b")[job.id % 3])) if job.id % 4 else job
+        for job in case.jobs
+    ]
     machine = replace(case.machine, partitions=partitions)
-    return case._replace(name=f"{case.name}, in partitions", machine=machine, partition_of=named)
+    return Case(f"{case.name}, in partitions", machine, tuple(jobs))
 
 
 def cases(seed: int, *, failures: bool) -> Iterator[Case]:
@@ -212,18 +213,17 @@ def _malleable_cases(seed: int, *, fail: bool = False) -> Iterator[Case]:
             row(n, int(rng.integers(60)), int(rng.integers(1, nodes + 1)), run := int(rng.integers(1, 40)), run + n % 9)
             for n in range(1, 20)
         ]
-        sizes = {
-            each.id: Sizes(int(rng.integers(1, each.nodes + 1)), int(rng.integers(each.nodes, nodes + 1)))
-            for each in rows
-            if each.id % 4
-        }
+        for place, each in enumerate(rows):
+            if each.id % 4:
+                sizes = Sizes(int(rng.integers(1, each.nodes + 1)), int(rng.integers(each.nodes, nodes + 1)))
+                rows[place] = each._replace(demand=Demand(sizes=sizes))
         costs = Checkpointing(checkpoint_s=0.5, restart_s=0.7)
         machine = Machine(nodes=nodes, resize_s=(0.0, 1.5, None)[number % 3], checkpointing=costs)
         if fail:
             begins = rng.integers(90, size=5).astype(float)
             outages = Outages(node=rng.integers(nodes, size=5), down_s=begins, up_s=begins + 20, nodes=nodes)
             machine = replace(machine, failures=outages, on_failure="shrink")
-        yield Case(f"malleable {number}{', nodes fail' if fail else ''}", machine, tuple(rows), sizes=sizes)
+        yield Case(f"malleable {number}{', nodes fail' if fail else ''}", machine, tuple(rows))
 
 
 def row(number: int, submit: float, nodes: int, run: float, estimate: float, priority: int = 0) -> JobRow:
@@ -290,7 +290,7 @@ def _run(
 
     def simulated(policy: Policy) -> Outcome:
         rng = np.random.default_rng(seed)
-        return simulate(machine, streams, policy, rng, partition_of=case.partition_of, sizes=case.sizes)
+        return simulate(machine, streams, policy, rng, demands=demands_of(case.jobs))
 
     try:
         watched.policy = calibrate(policy, lambda other: waits_in(simulated(make_policy(other)).records))
@@ -302,20 +302,25 @@ def _run(
         return BrokenRule("comes to an end", case.name, detail)
     except Exception as problem:  # an exception of the policy is a broken rule, not a failure of the check
         return BrokenRule("raises nothing", case.name, f"{type(problem).__name__}: {problem}")
-    records = outcome.records
+    records, sizes_of = outcome.records, _sizes_of(case)
     for job, nodes, allocated in zip(records.column("id"), records.column("nodes"), records.allocated, strict=True):
-        resized = int(job) in watched.resized or (int(job) in case.sizes and machine.on_failure == "shrink")
+        resized = int(job) in watched.resized or (int(job) in sizes_of and machine.on_failure == "shrink")
         if allocated and not resized and allocated != (watched.chosen.get(int(job)) or nodes):
             detail = f"job {job} held another number of nodes than it had asked for or was given"
             return BrokenRule("starts gangs whole", case.name, detail)
     return watched, outcome
 
 
+def _sizes_of(case: Case) -> dict[int, Sizes]:
+    """Return the sizes of malleable jobs, by number."""
+    return {job.id: job.demand.sizes for job in case.jobs if job.demand is not None and job.demand.sizes is not None}
+
+
 def _outside_sizes(case: Case, outcome: Outcome) -> Iterator[str]:
     """Yield run attempts of malleable jobs on fewer or more nodes than these may have."""
-    ids, attempts = outcome.records.column("id").tolist(), outcome.records.runs
+    ids, attempts, sizes_of = outcome.records.column("id").tolist(), outcome.records.runs, _sizes_of(case)
     for index, nodes in zip(attempts.job.tolist(), attempts.nodes.tolist(), strict=True):
-        sizes = case.sizes.get(ids[index])
+        sizes = sizes_of.get(ids[index])
         if sizes is not None and nodes and not sizes.least <= nodes <= sizes.most:
             yield f"job {ids[index]} had {nodes} nodes; it may have {sizes.least} to {sizes.most}"
 

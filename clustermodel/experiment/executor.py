@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import signal
 import sys
 import time
 import warnings
@@ -32,7 +33,7 @@ from clustermodel.experiment.run_key import Run, software
 from clustermodel.experiment.scenario import NOTHING_PLAYED, nothing_played
 from clustermodel.experiment.store import Shard, Store, number_of_runs
 from clustermodel.experiment.study_table import Spent, StudyTable
-from clustermodel.experiment.user_code import interrupts_held, stoppable
+from clustermodel.experiment.user_code import in_main_thread, interrupts_held, stoppable
 from clustermodel.experiment.worker import Origin, Outcome, execute, execute_received, forget, opened, prepare_process, prepared
 from clustermodel.measure.input_notes import unused_costs
 from clustermodel.validation import require, require_whole, seconds_fields, whole_fields
@@ -70,7 +71,7 @@ class Options:
     shard: Shard | None = None
     """I, N: run part I of N, as a task of a job array."""
     run_timeout_s: float | None = None
-    """Longest wall time of a run, seconds, after which it fails; by default there is no limit."""
+    """Longest wall time of a run, seconds, after which it fails; by default there is no limit.  Not with Dask."""
     progress: Callable[[Progress], None] | None = None
     """Called whenever a run has started or ended."""
     note: Callable[[str], None] | None = None
@@ -79,6 +80,12 @@ class Options:
     def __post_init__(self) -> None:
         seconds_fields(self, "", "run_timeout_s", positive=True)
         whole_fields(self, "", workers=1)
+        if self.run_timeout_s is not None and self.dask is not None:
+            raise SpecificationError(
+                "run_timeout_s: a run in a thread of a Dask worker cannot be stopped; use worker processes"
+            )
+        if self.run_timeout_s is not None and not hasattr(signal, "setitimer"):
+            raise SpecificationError("run_timeout_s: this system has no timer that could stop a run; leave it out")
         require(self.progress is None or callable(self.progress), "progress", self.progress, "it must be a callable, or None")
         if self.shard is not None:
             pair = isinstance(self.shard, tuple | list) and len(self.shard) == 2
@@ -243,8 +250,10 @@ def _workers(origin: Origin, options: Options, most: int) -> _Serial:
     count = options.workers or min(_processors(), most)
     if options.dask is not None:
         return _Cluster(origin, options, options.dask)
-    if count > 1 or (options.run_timeout_s is not None and origin.design is None):
-        return _Pool(origin, options, min(count, most))  # a run that catches its timeout ends only with its process
+    # A timeout is an alarm, which only a main thread receives; a run that catches it ends only with its process.
+    needs_process = options.run_timeout_s is not None and (origin.design is None or not in_main_thread())
+    if count > 1 or needs_process:
+        return _Pool(origin, options, min(count, most))
     return _Serial(origin, options)
 
 

@@ -40,7 +40,7 @@ from clustermodel.errors import SpecificationError, visible
 from clustermodel.experiment import user_code
 from clustermodel.experiment.factors import Label, Trial
 from clustermodel.experiment.scenario import Scenario
-from clustermodel.job import JobRow
+from clustermodel.job import NUMBERS
 from clustermodel.machine import Machine
 from clustermodel.measure.input_notes import Costs
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, Policy, dependencies_of
@@ -360,10 +360,10 @@ def digest_of_jobs(source: JobSource) -> JobsDigest:
     """Return the digest of all jobs of a stream, with all that is known of them, on which measures may depend."""
     digest, jobs = hashlib.sha256(), 0
     if isinstance(source, Workload):
-        names = (*JobRow._fields, *source.extra)
+        names = (*NUMBERS, *source.extra)
         table = np.stack([source.column(name) for name in names], axis=1).astype("<i8", order="C", copy=False)
         digest.update(table.tobytes())
-        if names != JobRow._fields:
+        if names != NUMBERS:
             digest.update(json.dumps([names, source.streams]).encode())
         if source.names:
             digest.update(json.dumps(source.names, sort_keys=True).encode())
@@ -373,7 +373,9 @@ def digest_of_jobs(source: JobSource) -> JobsDigest:
         return JobsDigest(digest.hexdigest(), len(source))
     rows = iter(source.rows())
     while chunk := list(islice(rows, _CHUNK)):
-        digest.update(np.array(chunk, dtype="<i8").tobytes())
+        digest.update(np.array([row[:-1] for row in chunk], dtype="<i8").tobytes())
+        if any(demands := [row.demand for row in chunk]):
+            digest.update(repr(demands).encode())
         jobs += len(chunk)
     return JobsDigest(digest.hexdigest(), jobs)
 

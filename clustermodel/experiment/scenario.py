@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +22,7 @@ from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, counted, refused
 from clustermodel.experiment.result import Result
 from clustermodel.formatting import html_fields
-from clustermodel.job import MALLEABLE, JobRow
+from clustermodel.job import MALLEABLE
 from clustermodel.machine import Machine
 from clustermodel.measure.columns import arrow_table
 from clustermodel.measure.job_table import Jobs, job_columns
@@ -34,13 +34,13 @@ from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.sim.held_jobs import HeldJobs, counts_nodes
 from clustermodel.sim.node_requests import requests_of
 from clustermodel.sim.node_types import places_of
-from clustermodel.sim.partitions import NONE_LIFTED, Lifted
+from clustermodel.sim.partitions import Lifting
 from clustermodel.sim.simulation import EVENTS, FIDELITIES, Events, Fidelity, Outcome, simulate
 from clustermodel.sim.site_order import SiteOrder
 from clustermodel.site import FairShare, Multifactor, Site
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.validation import choice, flag, require, whole_fields
-from clustermodel.workload.streams import JobStreams, submissions
+from clustermodel.workload.streams import JobStreams
 from clustermodel.workload.table import JobSource, Workload, require_no_circle
 
 _NOT_IN_A_LINE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
@@ -264,9 +264,6 @@ class Scenario:
             warnings.warn(f"{NOTHING_PLAYED}: {nothing_played([self.label])}", UserWarning, stacklevel=2)
         return result
 
-    def _submissions(self) -> list[Iterable[JobRow]]:
-        return [submissions(stream) for stream in self.streams]
-
     def _options(self, progress: Callable[[int], None] | None) -> dict[str, Any]:
         """Return what a run is asked for beside its schedule, and what only some policies depend on."""
         names = "explain", "fidelity", "events", "history", "speedup"
@@ -284,28 +281,19 @@ class Scenario:
         return last[1]
 
     def _simulate(self, machine: Machine, policy: Policy, **options: Any) -> Outcome:
-        shapes, sizes = self.streams.shapes(), self.streams.sizes()
-        named: dict[str, Any] = {
-            name: self.streams.names_of_jobs(field)
-            for name, field, is_used in (
-                ("partition_of", "partition", machine.partitions),
-                ("type_of", "node_type", machine.node_types),
-                ("features_of", "features", machine.node_types),
-            )
-            if is_used
-        }
-        named["all_named"] = len(named.get("partition_of", ())) == self.streams.jobs_in_memory()
+        lifting = self._lifting(machine)
+        streams, demands = self.streams.submissions(_names_read(machine, lifting))
         nodes = "partitions" if machine.partitions else "types of nodes"
-        lifted = self._lifted(machine)
-        places = places_of(machine, **{"partition_of": {}, "type_of": {}, "features_of": {}, **named}, lifted=lifted)
+        places = places_of(machine, demands, lifting)
+        shrinks = self.streams.has_malleable and machine.on_failure == "shrink"
         by_node = machine.has_shared_nodes and counts_nodes((self.used_site or Site()).limits)
         windows = "on a machine with reservations" if machine.reservations else "where outages are known in advance"
         for takes, is_needed, where in (
             ("takes_partitions", places is not None, f"on a machine with {nodes}"),
             ("takes_reservations", bool(machine.windows), windows),
-            ("takes_shapes", requests_of(machine, shapes) is not None, "where jobs have shapes, or share the memory of nodes"),
+            ("takes_shapes", requests_of(machine, demands) is not None, "where jobs have shapes, or share the memory of nodes"),
             ("takes_shapes", by_node, "where limits count nodes that have several processors (Limits.processors counts those)"),
-            ("takes_resizes", bool(sizes) and machine.on_failure == "shrink", "where failures shrink malleable jobs"),
+            ("takes_resizes", shrinks, "where failures shrink malleable jobs"),
         ):
             # Where it depends on parameters, the policy says itself which of them.
             if is_needed and not getattr(type(policy), takes, getattr(policy, takes, False)):
@@ -315,35 +303,26 @@ class Scenario:
                 )
         outcome = simulate(
             machine,
-            self._submissions(),
+            streams,
             policy,
             random_stream(self.seed, "policy"),
             failure_rng=random_stream(self.seed, "failures"),
             held=self._held_jobs(machine),
             order=self._site_order(machine),
-            **named,
-            shapes=shapes,
-            sizes=sizes,
-            own_costs=self.streams.own_costs(),
-            lifted=lifted,
+            demands=demands,
+            lifting=lifting,
             by_node=by_node,
-            account_of=self.streams.names_of_jobs("account") if machine.reservations else None,
-            user_of=self.streams.names_of_jobs("user") if machine.reservations else None,
-            reservation_of=self.streams.names_of_jobs("reservation") if machine.reservations else None,
             **options,
         )
         self.streams.require_jobs(len(outcome.records))
         return outcome
 
-    def _lifted(self, machine: Machine) -> Lifted:
-        """Return for which jobs limits of partitions do not hold, by their QOS."""
-        qos = {each.name: each for each in (self.used_site or Site()).qos}
-        if not machine.partitions or not any(each.lifts_partition_time or each.lifts_partition_nodes for each in qos.values()):
-            return NONE_LIFTED
-        named = [(job, qos[name]) for job, name in self.streams.names_of_jobs("qos").items() if name in qos]
-        return Lifted(
-            frozenset(job for job, each in named if each.lifts_partition_time),
-            frozenset(job for job, each in named if each.lifts_partition_nodes),
+    def _lifting(self, machine: Machine) -> Lifting:
+        """Return the QOS whose jobs are exempt from limits of partitions."""
+        qos = (self.used_site or Site()).qos if machine.partitions else ()
+        return Lifting(
+            frozenset(each.name for each in qos if each.lifts_partition_time),
+            frozenset(each.name for each in qos if each.lifts_partition_nodes),
         )
 
     def _held_jobs(self, machine: Machine) -> HeldJobs | None:
@@ -378,7 +357,7 @@ class Scenario:
             ("a site is", self.used_site is not None and not self.used_site.only_malleable),
             ("a machine with partitions is", bool(machine.partitions)),
             ("a machine with types of nodes is", bool(machine.node_types)),
-            ("a workload with shapes is", bool(self.streams.shapes())),
+            ("a workload with shapes is", self.streams.has_shapes),
             ("a machine with reservations is", bool(machine.reservations)),
             ("a workload with dependencies is", self.streams.has_dependencies),
         ):
@@ -402,6 +381,18 @@ class Scenario:
             outcome = self._simulate(machine, policy, records=records, **self._options(progress))
             records.close()
         return Result(self, machine, outcome, sums)
+
+
+def _names_read(machine: Machine, lifting: Lifting) -> list[str]:
+    """Return which of the names that jobs give the machine reads; without the others, more jobs have the same demand."""
+    read = {
+        "partition": machine.partitions,
+        "qos": any(lifting),
+        "node_type": machine.node_types,
+        "features": machine.node_types,
+        **dict.fromkeys(("account", "user", "reservation"), machine.reservations),
+    }
+    return [name for name, is_read in read.items() if is_read]
 
 
 @contextmanager

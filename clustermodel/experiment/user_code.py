@@ -3,8 +3,8 @@
 An exception of a user's code fails its run only; a signal stops the study.
 """
 
-import ctypes
 import inspect
+import multiprocessing
 import os
 import re
 import signal
@@ -48,7 +48,8 @@ class RunTimeoutError(BaseException):
     """A run exceeded its timeout; a base exception, which the user's ``except Exception`` does not catch."""
 
 
-def _in_main_thread() -> bool:
+def in_main_thread() -> bool:
+    """Return whether this thread is the one in which Python handles signals."""
     return threading.current_thread() is threading.main_thread()
 
 
@@ -56,7 +57,7 @@ def _in_main_thread() -> bool:
 def stoppable() -> Iterator[None]:
     """Raise :class:`Stopped` at Ctrl-C, so that any other ``KeyboardInterrupt`` is known to come from the user's code."""
     handler = signal.getsignal(signal.SIGINT)
-    if not (_in_main_thread() and callable(handler)):
+    if not (in_main_thread() and callable(handler)):
         yield
         return
 
@@ -78,7 +79,7 @@ def interrupts_held() -> Iterator[None]:
     """Hold signals to stop back until the end of the block; processes started in it never receive Ctrl-C."""
     # Blocking is not enough: the kernel then gives a signal of the process to a thread that does not block it, such as one of
     # OpenBLAS, and Python calls the handler in the main thread all the same.
-    if not _in_main_thread():
+    if not in_main_thread():
         yield
         return
     received: list[int] = []
@@ -110,21 +111,11 @@ def as_failure(problem: BaseException) -> str:
 
 @contextmanager
 def deadline(seconds: float | None) -> Iterator[None]:
-    """Raise :class:`RunTimeoutError` in a block that takes longer than ``seconds``; ``None`` is no limit."""
-    # In a main thread an alarm interrupts any Python code, even while it waits; in another thread, such as a Dask worker's, the
-    # exception is raised at the next Python instruction.
+    """Raise :class:`RunTimeoutError` in a block of the main thread that takes longer than ``seconds``; ``None`` is no limit."""
     if seconds is None:
         yield
         return
     said = RunTimeoutError(f"it ran longer than {seconds:g} s (--run-timeout), and was stopped")
-    with (_alarm if _in_main_thread() and hasattr(signal, "setitimer") else _exception_of_thread)(seconds, said):
-        yield
-
-
-@contextmanager
-def _alarm(seconds: float, said: RunTimeoutError) -> Iterator[None]:
-    import multiprocessing  # noqa: PLC0415  of runs with a time limit
-
     rung = 0
 
     def ring(_number: int, _frame: FrameType | None) -> None:
@@ -144,28 +135,6 @@ def _alarm(seconds: float, said: RunTimeoutError) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-@contextmanager
-def _exception_of_thread(seconds: float, said: RunTimeoutError) -> Iterator[None]:
-    thread, lock, over = threading.get_ident(), threading.Lock(), False
-
-    def ring() -> None:
-        with lock:
-            if not over:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(RunTimeoutError))
-
-    timer = threading.Timer(seconds, ring)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    except RunTimeoutError:
-        raise said from None
-    finally:
-        timer.cancel()
-        with lock:
-            over = True
 
 
 def failure_line(exception: BaseException) -> str:

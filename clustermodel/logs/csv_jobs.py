@@ -14,7 +14,7 @@ import numpy as np
 
 from clustermodel.errors import SpecificationError, TraceError, did_you_mean, number_meant, quoted, refused, shown, visible
 from clustermodel.files import table_rows
-from clustermodel.job import JobRow
+from clustermodel.job import Demand, JobRow, OwnCosts
 from clustermodel.logs.sacct import STATUS, state_of
 from clustermodel.logs.values import EARLIEST_S, NO_VALUE, Clock, duration
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
@@ -259,7 +259,8 @@ def read_muri(path: str | os.PathLike[str]) -> Workload:
         if job in rows:
             raise line.refused("job_id", "another line has the same; numbers must be unique")
         restart = costs.get(gpus, _OTHER_RESTART) * TICKS_PER_SECOND
-        rows[job] = JobRow(submit, job, gpus, run, run, user=-1, group=-1, priority=0, status=-1, restart=restart)
+        demand = Demand(costs=OwnCosts(restart=restart))
+        rows[job] = JobRow(submit, job, gpus, run, run, user=-1, group=-1, priority=0, status=-1, demand=demand)
     provenance = Provenance(source=text, options={"unit": "gpus"})
     workload = Workload(rows.values(), name=Path(text).name, provenance=provenance, machine_nodes=_MURI_GPUS)
     return workload.made_by("trace", {"trace": Path(path)})

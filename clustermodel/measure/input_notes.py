@@ -435,8 +435,9 @@ def _replaced_costs(runs: Sequence[Result]) -> Iterator[Note]:
     for name in ("checkpoint", "restart"):
         value = attrgetter(f"machine.checkpointing.{name}_s")
         given = set(map(value, runs)) - {getattr(_NOT_GIVEN.checkpointing, f"{name}_s")}
-        own = [run.records.column(name) for run in runs]
-        if given and all(len(each) and (each != UNSET).all() for each in own):
+        columns = [run.scenario.streams.column(name, run.records.column("id")) for run in runs]
+        own = [column for column in columns if column is not None and len(column)]
+        if given and len(own) == len(columns) and all((each != UNSET).all() for each in own):
             least, most = (f"{to_seconds(end(end(each) for each in own)):g}" for end in (min, max))
             each = f"all jobs have their own, of {least if least == most else f'{least} to {most}'} s"
             yield Note(

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
-from clustermodel.job import JobRow
+from clustermodel.job import NUMBERS
 from clustermodel.measure.columns import frame
 from clustermodel.recording.job_records import JobRecords, StreamedJob, in_seconds
 from clustermodel.recording.run_attempts import PREEMPTIONS, REQUEUING, UNKNOWN, Status
@@ -99,8 +99,8 @@ class Jobs(NamedTuple):
     @classmethod
     def of_streamed(cls, left: Sequence[StreamedJob]) -> Jobs:
         """Return jobs that have left the system in a streamed run, in this order."""
-        rows = np.array([job.row for job in left], dtype=np.int64).reshape(-1, len(JobRow._fields)).T
-        row = dict(zip(JobRow._fields, rows, strict=True))
+        rows = np.array([job.row[:-1] for job in left], dtype=np.int64).reshape(-1, len(NUMBERS)).T
+        row = dict(zip(NUMBERS, rows, strict=True))
         of = {name: np.array([getattr(job, name) for job in left], dtype=np.int64) for name in (*_OF_STREAMS, "lost")}
         return cls(
             **{name: row[name] for name in _ASKED},

@@ -43,7 +43,9 @@ class Group(NamedTuple):
 
     @property
     def was_held(self) -> bool:
-        """Whether the log, or a simulation, has held jobs before they were eligible."""
+        """Whether the log says since when jobs were eligible, and it, or a simulation, has held some before."""
+        if isnan(self.recorded_mean_wait_since_eligible_s):
+            return False
         waits = (self.recorded_mean_wait_s, *self.mean_wait_s)
         since = (self.recorded_mean_wait_since_eligible_s, *self.mean_wait_since_eligible_s)
         return any(wait != later and not isnan(later) for wait, later in zip(waits, since, strict=True))

@@ -203,6 +203,9 @@ class NodePlan(RunningPlan):
         for group in self.groups:
             group.idle = int(processors.sum())
 
+    def free_at(self, time: int, group: Group) -> int:
+        return int(self._free[bisect_right(self._times, time) - 1, : self._nodes.count].sum())
+
     def split(self, start: int, length: int, job: QueuedJob, group: Group) -> Split | None:
         if group.parts:
             return self.split_in_parts(start, length, job, group)
@@ -251,21 +254,6 @@ class NodePlan(RunningPlan):
 
     def release(self, start: int, length: int, split: Split) -> None:
         self._add(start, start + length, split, 1)
-
-    def lay_out(self, now: int, held: Iterable[tuple[int, Split]], reserved: Iterable[tuple[int, int, Split]] = ()) -> None:
-        self.advance(now)
-        del self._times[1:]
-        self._free[0] = self._nodes.total
-        for end, split in held:
-            self.reserve(now, end - now, split, beyond_capacity=True)
-        for start, length, split in reserved:
-            self.reserve(start, length, split, beyond_capacity=True)
-
-    def least_free(self, start: int, length: int) -> list[int]:
-        first = bisect_right(self._times, start) - 1
-        rows = self._free[first : bisect_left(self._times, start + length, first + 1)]
-        least: list[int] = rows.min(axis=0).tolist()
-        return least
 
     def forget(self, steps: int) -> None:
         left = len(self._times)

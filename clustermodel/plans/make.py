@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clustermodel.node_set import count
 from clustermodel.plans.by_node import IdleProcessors, NodePlan, Nodes
 from clustermodel.plans.one_pool import OnePool
-from clustermodel.plans.pool_plans import IdlePools, PoolPlan, RunningPlan
+from clustermodel.plans.pool_plans import IdleNodes, IdlePools, PoolPlan, RowPlan, RunningPlan
 from clustermodel.plans.pools import Pools
 from clustermodel.plans.windows import Windows
 
@@ -39,12 +40,25 @@ def nodes_of(setup: Setup) -> Nodes | None:
 def plan_of(pools: Pools, nodes: Nodes | None, *, may_overrun: bool) -> RunningPlan:
     """Return an empty plan, by node where ``nodes`` are given; ``may_overrun``: jobs may outlive their expected ends."""
     if nodes is None:
-        alike = len(pools) == 1 and pools.windows is None
-        return OnePool(pools, may_overrun=may_overrun) if alike else PoolPlan(pools, may_overrun=may_overrun)
+        return OnePool(pools, may_overrun=may_overrun) if are_alike(pools) else PoolPlan(pools, may_overrun=may_overrun)
     return NodePlan(nodes, pools, may_overrun=may_overrun)
 
 
-def idle_now(pools: Pools, nodes: Nodes | None, view: View, *, planned: bool = False) -> IdlePools | IdleProcessors:
+def row_plan_of(pools: Pools, *, most_overbooked: int) -> RowPlan:
+    """Return an empty plan that can be laid out anew, from which all nodes may be subtracted so many times."""
+    if are_alike(pools):
+        return OnePool(pools, may_overrun=False)
+    return PoolPlan(pools, may_overrun=False, most_overbooked=most_overbooked)
+
+
+def idle_now(pools: Pools, nodes: Nodes | None, view: View, *, planned: bool = False) -> IdleNodes | IdlePools | IdleProcessors:
     """Return the idle nodes, by pool or, where ``nodes`` are given, by node; ``planned``: as a plan may know them."""
+    if nodes is None and are_alike(pools):
+        return IdleNodes(count(view.idle_or_ended()) if planned else view.idle)
     idle = view.idle_or_ended if planned else view.idle_nodes
     return IdlePools(pools, idle) if nodes is None else IdleProcessors(pools, nodes, idle, view.free_memory)
+
+
+def are_alike(pools: Pools) -> bool:
+    """Return whether any job may have any nodes of a machine at any time."""
+    return len(pools) == 1 and pools.windows is None

@@ -11,18 +11,20 @@ rows keep the columns that are taken, and a gang fits where it has none of them.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import combinations
 from math import comb
 from operator import attrgetter, or_
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from clustermodel.node_set import bisect_left, bisect_right, from_mask, lowest
+from clustermodel.node_set import as_mask, bisect_left, bisect_right, from_mask, lowest
 from clustermodel.plans.free_memory import FreeMemory
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 
 if TYPE_CHECKING:
+    from clustermodel.plans.pools import Pools
+    from clustermodel.plans.rows import RowPlans
     from clustermodel.policies.interface import MaskedPlace
     from clustermodel.policies.view import QueuedJob
 
@@ -56,6 +58,10 @@ class Occupant:
 
 
 STARTING_ORDER: Final = attrgetter("order")
+
+
+def _room(row: tuple[int, int]) -> int:
+    return row[0]
 
 
 def _number_of_rows(gang: Occupant) -> int:
@@ -96,12 +102,26 @@ class OusterhoutMatrix:
     """The matrix, and the gangs at home in its rows."""
 
     # `checkpoint` and `restart` are the costs of a migration, in any unit; of `max_tasks` (Q) and `counts` see Checkpointing.
+    # `pools` are those of a machine on which jobs may have some columns only.  Then gangs that are at home in a row leave as
+    # many nodes of each pool as its reservations need: that is checked wherever columns are chosen.
 
     def __init__(
-        self, nodes: int, mpl: int, *, checkpoint: int = 0, restart: int = 0, max_tasks: int | None = None, counts: str = "gang"
+        self,
+        nodes: int,
+        mpl: int,
+        *,
+        checkpoint: int = 0,
+        restart: int = 0,
+        max_tasks: int | None = None,
+        counts: str = "gang",
+        pools: Pools | None = None,
     ) -> None:
         self.nodes = nodes
         self.mpl = mpl
+        self._pools = pools
+        self.plans: RowPlans | None = None  # what reservations leave of each pool, if there are pools and reservations
+        self.columns_now: Callable[[QueuedJob], int] | None = None  # which a job may have from now on, where windows bar some
+        self._closed = 0  # columns that no job may have as one ahead of it waits for them
         self.occupants: dict[int, Occupant] = {}  # by job id, in starting order
         self._sizes: list[int] = []  # of all gangs, ascending
         self._by_size: list[Occupant] = []  # the gangs in this order
@@ -166,8 +186,64 @@ class OusterhoutMatrix:
 
     def columns_for(self, job: QueuedJob, row: int, kept: int = 0, end: int | None = None) -> int:
         """Return the free columns of a row that have enough memory for a task of ``job``, a bitmask; see :meth:`add`."""
+        # Where there are pools: as many as the job needs, or fewer, of those that are not reserved.
         free = self._free(row)
+        if self._pools is not None:
+            return self._choose_of(job, free & (self._with_memory(job, end) | kept), self._allowances(job, row, end))
         return free if self.memory is None else free & (self._with_memory(job, end) | kept)
+
+    def has_columns_for(self, job: QueuedJob, row: int, end: int) -> bool:
+        """Return whether a row has enough columns for a job that pools let it have, wherever there is memory."""
+        if self._pools is None:
+            return self.room[row] >= job.nodes
+        return self._choose_of(job, self._free(row), self._allowances(job, row, end)).bit_count() >= job.nodes
+
+    def room_for(self, job: QueuedJob, row: int) -> int:
+        """Return how many free columns of a row a job may have, reservations aside."""
+        if self._pools is None:
+            return self.room[row]
+        free = self._free(row)
+        return max([(free & mask).bit_count() for mask in self.sets_of_columns(job)], default=0)
+
+    def _allowances(self, job: QueuedJob, row: int, end: int | None = None) -> list[int]:
+        """Return how many nodes of each pool reservations let a job, or a gang, have in a row until ``end``."""
+        assert self._pools is not None
+        return self._pools.sizes if self.plans is None else self.plans.allowances(job.id, row, end)
+
+    def _choose_of(self, job: QueuedJob, suitable: int, allowances: Sequence[int]) -> int:
+        """Return :meth:`_choose` for a job that starts, in the first of its sets of columns that has enough."""
+        chosen = 0
+        for mask in self.sets_of_columns(job):
+            chosen = self._choose(0, suitable & mask, job.nodes, allowances)
+            if chosen.bit_count() >= job.nodes:
+                break
+        return chosen
+
+    def _choose(self, preferred: int, others: int, nodes: int, allowances: Sequence[int]) -> int:
+        """Return ``nodes`` columns, or as many as there are: the lowest of each pool, of the first pools as many as allowed."""
+        assert self._pools is not None
+        chosen, left = 0, list(allowances)
+        for columns in (preferred, others):
+            if not columns:
+                continue
+            for pool, mask in enumerate(self._pools.masks):
+                suitable = columns & mask
+                if (number := min(suitable.bit_count(), left[pool], nodes)) > 0:
+                    chosen |= lowest(suitable, number)
+                    left[pool] -= number
+                    nodes -= number
+        return chosen
+
+    def close(self, job: QueuedJob) -> bool:
+        """Keep the columns that a job may have from the jobs behind it; return whether any are left for these."""
+        if self._pools is None:
+            return False
+        self._closed |= self._all_columns if job.allowed is None else self._pools.mask(job.allowed)
+        return self._closed != self._all_columns
+
+    def reopen(self) -> None:
+        """Let jobs have all columns again that they may have."""
+        self._closed = 0
 
     def _free(self, row: int) -> int:
         """Return the free columns of a row, a bitmask."""
@@ -175,21 +251,30 @@ class OusterhoutMatrix:
 
     def eligible(self, job: QueuedJob) -> int:
         """Return the columns that ``job`` may have, a bitmask."""
-        return self._all_columns
+        if self.columns_now is not None:
+            return self.columns_now(job)
+        return self._all_columns if self._pools is None or job.allowed is None else as_mask(job.allowed)
 
     def sets_of_columns(self, job: QueuedJob) -> list[int]:
         """Return the sets of columns, bitmasks, of which a waiting job may have those of one, in the order of trying."""
-        return [self._all_columns]
+        if self._pools is None:
+            return [self._all_columns]
+        eligible = self.eligible(job)
+        return [mask & eligible for mask in self._pools.sets_of(job) if not mask & self._closed]
 
     def is_free_for(self, job: QueuedJob, columns: int, row: int, end: int | None = None) -> bool:
         """Return whether ``job``, which is in the memory of these columns, can go on there until ``end``."""
-        return self.is_free(columns, row)
+        if self._pools is None or not self.is_free(columns, row):
+            return self.is_free(columns, row)
+        if not any(not columns & ~mask for mask in self.sets_of_columns(job)):
+            return False
+        return self._choose(columns, 0, job.nodes, self._allowances(job, row, end)) == columns
 
     def _with_memory(self, job: QueuedJob, end: int | None = None) -> int:
         """Return the columns on which a task of ``job`` may run and can have its memory until ``end``, a bitmask."""
         if self.memory is None:
-            return self._all_columns
-        enough = self.memory.nodes_with(job.memory)
+            return self.eligible(job)
+        enough = self.memory.nodes_with(job.memory) & self.eligible(job)
         if self.memory_reservation is not None and self.memory_reservation.holds_against(job.id, end):
             enough &= self.memory_reservation.left.nodes_with(job.memory)
         return enough
@@ -284,6 +369,11 @@ class OusterhoutMatrix:
             if nodes <= self.room[row] < least:
                 best, least = row, self.room[row]
         return best
+
+    def fullest_row_for(self, job: QueuedJob, rows: Iterable[int]) -> int | None:
+        """Return the row with the fewest free columns that a job may have, of those that have enough (best fit)."""
+        fitting = [(room, row) for row in rows if (room := self.room_for(job, row)) >= job.nodes]
+        return min(fitting, key=_room, default=(0, None))[1]
 
     def _leave_home(self, gang: Occupant) -> None:
         self._changed_homes.add(gang.home)
@@ -557,7 +647,9 @@ class OusterhoutMatrix:
         return option_2 and self._move_elsewhere(gang, in_the_way, row)
 
     def _move_others(self, gang: Occupant, in_the_way: list[Occupant], row: int) -> bool:
-        """Option 1: move ``gang`` to ``row``, on its own columns; return whether those in its way can have memory."""
+        """Option 1: move ``gang`` to ``row``, on its own columns; return whether those in its way can have others."""
+        if self.plans is not None and not self.plans.may_enter(gang, row):
+            return False
         columns = self._columns_for_displaced(gang, in_the_way, self._taken[row])
         if columns is None:
             return False
@@ -582,6 +674,8 @@ class OusterhoutMatrix:
         """Option 2: return free columns of ``row`` for ``gang``, its own that are free, then the lowest suitable ones."""
         free = self._free(row)
         kept = gang.columns & free
+        if self._pools is not None:
+            return self._allowed_elsewhere(gang, row, kept, free ^ kept)
         suitable, moving = free ^ kept, gang.nodes - kept.bit_count()
         if self.memory is not None:
             suitable &= self._with_memory(gang.job)
@@ -589,21 +683,52 @@ class OusterhoutMatrix:
                 return None
         return kept | lowest(suitable, moving)
 
+    def _allowed_elsewhere(self, gang: Occupant, row: int, kept: int, others: int) -> int | None:
+        """Option 2 among pools: return columns of which reservations leave as many as ``gang`` needs, preferably its own."""
+        assert self._pools is not None
+        others &= self._with_memory(gang.job)
+        allowances, columns = self._allowances(gang.job, row), 0
+        for mask in self._pools.sets_around(gang.job, gang.columns):
+            columns = self._choose(kept, others & mask, gang.nodes, allowances)
+            if columns.bit_count() >= gang.nodes:
+                break
+        if columns.bit_count() < gang.nodes:
+            return None
+        # More of its tasks move than had to if reservations keep some of its own columns.
+        return columns if not kept & ~columns or self._can_migrate([gang], row, ~columns) else None
+
     def _columns_for_displaced(self, gang: Occupant, in_the_way: list[Occupant], taken: int) -> list[int] | None:
-        """Option 1: return new columns, but ``taken``, for tasks in the way; ``None`` if they have not enough memory."""
+        """Option 1: return new columns, but ``taken``, for tasks in the way; ``None`` if they cannot have enough."""
         wanted = gang.columns
         open_, columns = self._all_columns ^ (taken | wanted), []
         for other in in_the_way:
             lost, suitable = other.columns & wanted, open_
             nodes = lost.bit_count()
-            if self.memory is not None:
+            if self._pools is not None:
+                suitable = self._instead_of(other, lost, suitable)
+            elif self.memory is not None:
                 suitable &= self._with_memory(other.job)
-                if suitable.bit_count() < nodes:
-                    return None
+            if (self._pools is not None or self.memory is not None) and suitable.bit_count() < nodes:
+                return None  # without either there are always enough
             new = lowest(suitable, nodes)
             open_ ^= new
             columns.append(other.columns ^ lost | new)
         return columns
+
+    def _instead_of(self, gang: Occupant, lost: int, suitable: int) -> int:
+        """Return as many columns as a gang has lost among pools, or fewer.
+
+        Where there are reservations each task stays in its pool, so that the plans remain as they are.
+        """
+        assert self._pools is not None
+        nodes, new = lost.bit_count(), 0
+        suitable &= self._with_memory(gang.job)
+        allowances = self._pools.sizes if self.plans is None else self._pools.numbers(lost)
+        for mask in self._pools.sets_around(gang.job, gang.columns):
+            new = self._choose(0, suitable & mask, nodes, allowances)
+            if new.bit_count() >= nodes:
+                break
+        return new
 
     def _give_columns(self, gang: Occupant, columns: int) -> None:
         if self.memory is not None:

@@ -7,18 +7,38 @@ that are known in advance are not subtracted from them: these windows bar some j
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from clustermodel.errors import DecisionError
 from clustermodel.node_set import NodeSet, as_mask, bisect_left, bisect_right, from_mask, lowest
 from clustermodel.plans.pools import Pools, Split
+from clustermodel.plans.trials import PlanTrials, Trials
 from clustermodel.plans.windows import Window, candidates
 from clustermodel.ticks import NEVER
 
 if TYPE_CHECKING:
+    from clustermodel.plans.ousterhout import Occupant
+    from clustermodel.plans.rows import RowReservation
+    from clustermodel.plans.slack_prices import ArrivingJob, SlackReservation
     from clustermodel.policies.view import Outage, QueuedJob, RunningJob
+
+
+class IdleNodes:
+    """The idle nodes of one instant where all are alike: how many, and the machine chooses them."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def split(self, job: QueuedJob, closed: set[int]) -> Split | None:
+        """Return how many of the idle nodes a job has; ``None`` if they are too few."""
+        return ((0, job.nodes),) if job.nodes <= self._number else None
+
+    def take_split(self, split: Split) -> NodeSet | None:
+        """Take nodes; ``None`` stands for the lowest idle ones."""
+        self._number -= split[0][1]
+        return None
 
 
 class IdlePools:
@@ -121,6 +141,9 @@ class RunningPlan(ABC):
 
     # As RunningProfile, whose nodes are all one part.
 
+    are_alike: ClassVar[bool] = False
+    """Whether any job may have any nodes at any time."""
+
     def __init__(self, pools: Pools, *, may_overrun: bool) -> None:
         self._pools, self._may_overrun = pools, may_overrun
         self._times = [0]
@@ -194,6 +217,10 @@ class RunningPlan(ABC):
         """Note in the groups how many nodes their jobs could have now, at most."""
 
     @abstractmethod
+    def free_at(self, time: int, group: Group) -> int:
+        """Return how many nodes the jobs of a group could have at a time, at most."""
+
+    @abstractmethod
     def split(self, start: int, length: int, job: QueuedJob, group: Group) -> Split | None:
         """Return what a job can have from ``start`` on for ``length``; ``None`` if that is too little."""
 
@@ -223,17 +250,6 @@ class RunningPlan(ABC):
     @abstractmethod
     def release(self, start: int, length: int, split: Split) -> None:
         """Add it again."""
-
-    @abstractmethod
-    def lay_out(self, now: int, held: Iterable[tuple[int, Split]], reserved: Iterable[tuple[int, int, Split]] = ()) -> None:
-        """Begin at ``now`` with nothing but splits that are held until an end each, and others from a start on for a length.
-
-        What is overbooked counts as not free: nothing may be released then.
-        """
-
-    @abstractmethod
-    def least_free(self, start: int, length: int) -> list[int]:
-        """Return what is free of each part throughout ``length`` from ``start`` on; below 0 if it is overbooked."""
 
     @abstractmethod
     def forget(self, steps: int) -> None:
@@ -288,6 +304,22 @@ class RunningPlan(ABC):
         """Return what is free after all steps, with which windows alone decide; ``None`` if no number says that."""
         return None
 
+    # Waiting jobs that may have to move.
+
+    def competing(self, nodes: int, jobs: Sequence[SlackReservation]) -> Sequence[SlackReservation]:
+        """Return which of some waiting jobs compete for nodes, a bitmask, perhaps through the others."""
+        groups, before = {job.group for job in jobs}, 0
+        while before != nodes:
+            before = nodes
+            for group in groups:
+                if group.allowed & nodes:
+                    nodes |= group.allowed
+        return [job for job in jobs if job.group.allowed & nodes]
+
+    def trials(self, jobs: Sequence[SlackReservation], arriving: ArrivingJob | None, now: int) -> Trials:
+        """Return the trials of a search for other starts of waiting jobs, by start, that compete for nodes."""
+        return PlanTrials(self, jobs, arriving, now)
+
     # Jobs and outages.
 
     def advance(self, now: int) -> None:
@@ -298,6 +330,10 @@ class RunningPlan(ABC):
             del times[:past]
             self.forget(past)
         times[0] = now
+        self.forget_windows(now)
+
+    def forget_windows(self, now: int) -> None:
+        """Drop the windows that are over."""
         if self._pools.windows is not None and now >= self._windows_change:
             for group in self.groups:
                 for each in (group, *group.parts):
@@ -392,7 +428,62 @@ class RunningPlan(ABC):
         return {end for end, _, split in self._held.values() if self.nodes_of(split) & nodes}
 
 
-class PoolPlan(RunningPlan):
+class RowPlan(RunningPlan):
+    """A plan that can be that of a row of the Ousterhout matrix: it can be laid out anew at each scheduling event.
+
+    Its parts are the pools.  A row may be overbooked, by gangs that are late and by reservations that keep their starts.
+    """
+
+    @abstractmethod
+    def lay_out(
+        self,
+        now: int,
+        gangs: Mapping[int, Occupant],
+        ends: Mapping[int, int],
+        held: Iterable[tuple[int, int]],
+        reserved: Iterable[RowReservation],
+    ) -> None:
+        """Begin at ``now``, with gangs until their predicted ends, both by job id, and with reservations.
+
+        Other columns are ``held`` as well: pairs of an end and a bitmask.
+        """
+
+    @abstractmethod
+    def hold_only(self, now: int, held: Iterable[tuple[int, Split]]) -> None:
+        """Begin at ``now`` with nothing but splits that are held until an end each, after ``now``."""
+
+    @abstractmethod
+    def split_of_gang(self, gang: Occupant, columns: int) -> Split:
+        """Return what the columns of a gang, a bitmask, are of each pool."""
+
+    @abstractmethod
+    def soonest(self, job: QueuedJob, length: int, not_after: int) -> tuple[int, Split]:
+        """Return the first time from which a job can have its nodes for ``length``, and how many of each pool.
+
+        The time is -1 if it is after ``not_after``, or windows let it start at no time.
+        """
+
+    @abstractmethod
+    def pull(self, start: int, length: int, split: Split, job: QueuedJob) -> tuple[int, Split]:
+        """Move a reservation to its earliest possible start with the others in place, and return it.
+
+        From ``start`` on the job may have its own nodes even where the row is overbooked.
+        """
+
+    @abstractmethod
+    def least_free(self, start: int, length: int) -> list[int]:
+        """Return how many nodes of each pool are free throughout ``length`` from ``start`` on; below 0 if overbooked."""
+
+    @abstractmethod
+    def admits(self, gang: Occupant, length: int, migrates: bool) -> bool:
+        """Return whether a gang can have its nodes from now on for ``length``; others than its own if it ``migrates``."""
+
+    @abstractmethod
+    def bars(self, job: QueuedJob, split: Split) -> bool:
+        """Return whether windows keep a job that starts now from some of its nodes."""
+
+
+class PoolPlan(RowPlan):
     """Free nodes over time in each pool."""
 
     # The step that begins at self._times[k] is one whole number, self._free[k], of fields of so many bits: one for each pool,
@@ -400,9 +491,10 @@ class PoolPlan(RunningPlan):
     # that bit is set unless the number is below 0.  So jobs are added and subtracted in all fields at once, and comparing is
     # subtracting.
 
-    def __init__(self, pools: Pools, *, may_overrun: bool) -> None:
+    def __init__(self, pools: Pools, *, may_overrun: bool, most_overbooked: int = 1) -> None:
+        # `most_overbooked`: how many times all nodes may be subtracted at a time.
         super().__init__(pools, may_overrun=may_overrun)
-        self._width = sum(pools.sizes).bit_length() + 2
+        self._width = sum(pools.sizes).bit_length() + most_overbooked.bit_length() + 1
         self._bias, self._field = 1 << self._width - 1, (1 << self._width) - 1
         self._biases = sum([self._bias << pool * self._width for pool in range(len(pools))])  # of all fields
         self._units = [1 << pool * self._width for pool in range(len(pools))]  # a node of each pool, in all its fields
@@ -448,6 +540,10 @@ class PoolPlan(RunningPlan):
                 group.idle = (free >> group.shift & field) - bias
             else:
                 group.idle = max([(free >> part.shift & field) - bias for part in group.parts])
+
+    def free_at(self, time: int, group: Group) -> int:
+        free = self._free[bisect_right(self._times, time) - 1]
+        return max([(free >> part.shift & self._field) - self._bias for part in group.parts or (group,)])
 
     def split(self, start: int, length: int, job: QueuedJob, group: Group) -> Split | None:
         if group.parts:
@@ -560,30 +656,116 @@ class PoolPlan(RunningPlan):
     def release(self, start: int, length: int, split: Split) -> None:
         self._add(start, start + length, self._change(split), 0)
 
-    def lay_out(self, now: int, held: Iterable[tuple[int, Split]], reserved: Iterable[tuple[int, int, Split]] = ()) -> None:
-        self.advance(now)
-        changes = sorted([(end, self._change(split)) for end, split in held])
+    def lay_out(
+        self,
+        now: int,
+        gangs: Mapping[int, Occupant],
+        ends: Mapping[int, int],
+        held: Iterable[tuple[int, int]],
+        reserved: Iterable[RowReservation],
+    ) -> None:
+        split = self._pools.split
+        taken = [(ends[number], self._change(split(gang.columns))) for number, gang in gangs.items()]
+        taken += [(end, self._change(split(columns))) for end, columns in held]
+        changes: list[tuple[int, int]] = []
+        for start, length, parts, _ in reserved:
+            change = self._change(parts)
+            changes += ((start, -change), (start + length, change))
+        self._begin(now, taken, changes)
+
+    def hold_only(self, now: int, held: Iterable[tuple[int, Split]]) -> None:
+        self._begin(now, [(end, self._change(split)) for end, split in held], ())
+
+    def _begin(self, now: int, taken: list[tuple[int, int]], reserved: Iterable[tuple[int, int]]) -> None:
+        """Begin at ``now``, with what is ``taken`` until its end; both are changes of what is free."""
+        self.forget_windows(now)
         free = self._biases + sum([size * unit for size, unit in zip(self._pools.sizes, self._units, strict=True)])
-        free -= sum([change for _, change in changes])
+        free -= sum([change for _, change in taken])
+        changes = sorted([*taken, *reserved])
         steps = {now: free}
-        for end, change in changes:
+        for time, change in changes:
             free += change
-            steps[end] = free
+            steps[time] = free
         self._times, self._free = list(steps), list(steps.values())
-        for start, length, split in reserved:
-            self.reserve(start, length, split, beyond_capacity=True)
-        # What is overbooked in one pool must not count against the others of a group.
-        biases, every = self._biases, range(len(self._pools))
-        for k, free in enumerate(self._free):
-            if free & biases != biases:  # a field is below 0
-                numbers = self._numbers(free, every)
-                self._free[k] = biases + sum([max(n, 0) * unit for n, unit in zip(numbers, self._units, strict=True)])
+
+    def split_of_gang(self, gang: Occupant, columns: int) -> Split:
+        return self._pools.split(columns)
+
+    def soonest(self, job: QueuedJob, length: int, not_after: int) -> tuple[int, Split]:
+        best: tuple[int, Split] = -1, ()
+        group = self.group_of(job)
+        for part in group.parts or (group,):
+            start, split = self._soonest_in(length, job, part, not_after)
+            if start >= 0:
+                best, not_after = (start, split), start - 1
+        return best
+
+    def _soonest_in(self, length: int, job: QueuedJob, group: Group, not_after: int) -> tuple[int, Split]:
+        # Not as `earliest`: where a pool is overbooked, what a group can have is more than the sum over its pools.
+        for start in self._starts(length, group):
+            if start > not_after:
+                break
+            if (split := self._split_among(self.least_free(start, length), start, length, job, group)) is not None:
+                return start, split
+        return -1, ()
+
+    def _starts(self, length: int, group: Group) -> Iterable[int]:
+        """Return when more nodes become free, and when windows end for a job of some length."""
+        windows = self._pools.windows
+        if windows is None or not group.windows:
+            return self._times
+        return candidates(self._times, group.windows, windows.settled, length)
+
+    def _split_among(self, free: list[int], start: int, length: int, job: QueuedJob, group: Group) -> Split | None:
+        """Return what a job can have where so many nodes of each pool are free, but for windows."""
+        barred = self.barred(job, group, start, length) if group.windows else 0
+        return split_of(free, job.nodes, ([pool for pool in group.pools if not self._pools.masks[pool] & barred],))
+
+    def pull(self, start: int, length: int, split: Split, job: QueuedJob) -> tuple[int, Split]:
+        group, own = self.group_of(job), {pool for pool, _ in split}
+        self.release(start, length, split)
+        for part in group.parts or (group,):
+            if own.issubset(part.pools):
+                earlier, parts = self._earlier(start, length, split, job, part)
+            else:
+                earlier, parts = self._soonest_in(length, job, part, start - 1)
+            if 0 <= earlier < start:
+                start, split = earlier, parts
+        self.reserve(start, length, split, beyond_capacity=True)
+        return start, split
+
+    def _earlier(self, start: int, length: int, own: Split, job: QueuedJob, group: Group) -> tuple[int, Split]:
+        """Return the first time at which a job could start whose reservation has been released; this one if none is earlier."""
+        kept = dict(own)
+        for time in self._starts(length, group):
+            if time >= start:
+                break
+            free = self.least_free(time, min(length, start - time))
+            if (after := time + length - start) > 0:
+                later = self.least_free(start, after)
+                free = [min(least, max(later[pool], kept.get(pool, 0))) for pool, least in enumerate(free)]
+            if (split := self._split_among(free, time, length, job, group)) is not None:
+                return time, split
+        return start, own
 
     def least_free(self, start: int, length: int) -> list[int]:
-        first = bisect_right(self._times, start) - 1
-        steps = self._free[first : bisect_left(self._times, start + length, first + 1)]
-        width, field, bias = self._width, self._field, self._bias
-        return [min([step >> pool * width & field for step in steps]) - bias for pool in range(len(self._pools))]
+        times, width, field, bias = self._times, self._width, self._field, self._bias
+        first = 0 if start == times[0] else bisect_right(times, start) - 1
+        steps = self._free[first : bisect_left(times, start + length, first + 1)]
+        shifts = range(0, width * len(self._pools), width)
+        return [min([step >> shift & field for step in steps]) - bias for shift in shifts]
+
+    def admits(self, gang: Occupant, length: int, migrates: bool) -> bool:
+        allowed, pools = self.least_free(self._times[0], length), self._pools
+        if not migrates:
+            return all(nodes <= allowed[pool] for pool, nodes in pools.split(gang.columns))
+        sets = [pools.numbers(mask) for mask in pools.sets_around(gang.job, gang.columns)]
+        most = [[min(own, max(free, 0)) for own, free in zip(numbers, allowed, strict=True)] for numbers in sets]
+        return any(sum(each) >= gang.nodes for each in most)
+
+    def bars(self, job: QueuedJob, split: Split) -> bool:
+        eligible = self._pools.of(job.eligible)
+        return any(pool not in eligible for pool, _ in split)
 
     def forget(self, steps: int) -> None:
         del self._free[:steps]

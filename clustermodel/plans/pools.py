@@ -1,19 +1,17 @@
-"""Pools: nodes that no job can tell apart; and availability profiles of several pools, for machines with partitions.
+"""Pools: nodes that no job can tell apart.
 
-A plan on such a machine is a vector over pools: a reservation has so many nodes of each pool that its job may have, from its
-start to its end, so that the nodes of a job are the same ones all the time.
+A plan on a machine with partitions is a vector over pools: a reservation has so many nodes of each pool that its job may have,
+from its start to its end, so that the nodes of a job are the same ones all the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Sequence
+from collections.abc import Container, Hashable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from clustermodel.node_set import NodeSet, as_mask, lowest
-from clustermodel.plans.profile import Profile
-from clustermodel.plans.windows import Window, Windows, candidates
-from clustermodel.ticks import NEVER
+from clustermodel.plans.windows import Window, Windows
 
 if TYPE_CHECKING:
     from clustermodel.policies.view import QueuedJob
@@ -60,7 +58,7 @@ class Pools:
 
     def touched(self, eligible: NodeSet | None) -> tuple[int, ...]:
         """Return the pools of which a job that may have these nodes can have some: a limit may leave it particular nodes."""
-        if eligible is None:
+        if eligible is None or len(self.masks) == 1:
             return self._every
         if eligible not in self._touched:
             mask = as_mask(eligible)
@@ -86,6 +84,14 @@ class Pools:
             return job.sets_eligible()
         pairs = zip(job.sets_allowed(), job.sets_eligible(), strict=True)
         return [eligible for allowed, eligible in pairs if closed.isdisjoint(self.touched(allowed))]
+
+    def sets_of(self, job: QueuedJob) -> list[int]:
+        """Return the sets of nodes, bitmasks, of which those of a job are all in one, in their order."""
+        return [self.all_nodes if each is None else self.mask(each) for each in job.sets_allowed()]
+
+    def sets_around(self, job: QueuedJob, nodes: int) -> list[int]:
+        """Return those of its sets that have all its ``nodes``, a bitmask."""
+        return [mask for mask in self.sets_of(job) if not nodes & ~mask]
 
     def mask(self, eligible: NodeSet) -> int:
         """Return the nodes that a job may have as a bitmask."""
@@ -129,124 +135,3 @@ class Pools:
 def _counts(nodes: NodeSet, masks: tuple[int, ...]) -> Split:
     mask = as_mask(nodes)
     return tuple((pool, number) for pool, of_pool in enumerate(masks) if (number := (mask & of_pool).bit_count()))
-
-
-def taken(nodes: int, pools: Iterable[int], free: Iterable[int]) -> Split | None:
-    """Return how many nodes a job takes of each pool, the first ones first; ``None`` if too few are free."""
-    parts: list[tuple[int, int]] = []
-    for pool, available in zip(pools, free, strict=True):
-        if (number := min(available, nodes)) > 0:
-            parts.append((pool, number))
-            nodes -= number
-            if not nodes:
-                return tuple(parts)
-    return None
-
-
-class PoolProfile:
-    """Free nodes over time in each pool, from the present to infinity; times and durations in ticks."""
-
-    # Windows are not in the profiles of the pools: they bar jobs, by the bits of :class:`Windows`, from all of a pool.
-
-    def __init__(self, pools: Pools, now: int, ends: Sequence[Sequence[tuple[int, int]]]) -> None:
-        """Lay out the profiles of pools with running jobs, (expected end, nodes) each; all ends are after ``now``."""
-        self._settled = 0 if pools.windows is None else pools.windows.settled
-        self._windows = [pools.windows_of(pool, now) for pool in range(len(pools))]
-        self._profiles = [Profile.of_running(size, now, of_pool) for size, of_pool in zip(pools.sizes, ends, strict=True)]
-
-    def advance(self, now: int) -> None:
-        """Forget the past: the profiles begin at ``now``."""
-        for profile in self._profiles:
-            profile.advance(now)
-
-    def split(self, start: int, duration: int, nodes: int, pools: Sequence[int], barred: int = 0) -> Split | None:
-        """Return from which pools a job can have its nodes from ``start`` on for ``duration``; ``None`` if they are too few."""
-        free = [
-            0 if barred and self._bars(pool, start, duration, barred) else self._profiles[pool].least_free_from(start, duration)
-            for pool in pools
-        ]
-        return taken(nodes, pools, free)
-
-    def _bars(self, pool: int, start: int, duration: int, barred: int) -> bool:
-        return any(each.bit & barred and each.bars(start, start + duration) for each in self._windows[pool])
-
-    def _starts(self, pools: Sequence[int], barred: int, length: int) -> Iterable[int]:
-        """Return when more nodes of some pools become free, and when windows end for a job of some length."""
-        steps = sorted({time for pool in pools for time in self._profiles[pool].times()})
-        if not (barred and steps and self._settled):
-            return steps
-        windows = {each for pool in pools for each in self._windows[pool] if each.bit & barred}
-        return candidates(steps, windows, self._settled, length)
-
-    def earlier(
-        self, start: int, duration: int, nodes: int, pools: Sequence[int], own: Split, barred: int = 0
-    ) -> tuple[int, Split]:
-        """Return the first time at which a job could start that held a reservation, now released; this one if none is earlier.
-
-        As of ``Profile.earlier``: from ``start`` on the job may have its ``own`` nodes even where plans are overbooked.
-        """
-        kept = dict(own)
-        profiles = self._profiles
-        for time in self._starts(pools, barred, duration):
-            if time >= start:
-                break
-            free = [profiles[pool].least_free_from(time, min(duration, start - time)) for pool in pools]
-            if (after := time + duration - start) > 0:
-                later = [max(profiles[pool].least_free_from(start, after), kept.get(pool, 0)) for pool in pools]
-                free = list(map(min, free, later))
-            if barred:
-                free = [
-                    0 if self._bars(pool, time, duration, barred) else of_pool
-                    for pool, of_pool in zip(pools, free, strict=True)
-                ]
-            if (split := taken(nodes, pools, free)) is not None:
-                return time, split
-        return start, own
-
-    def earliest(
-        self, duration: int, nodes: int, pools: Sequence[int], not_after: int = NEVER, barred: int = 0
-    ) -> tuple[int, Split]:
-        """Return the first time from which a job can have its nodes for ``duration``, and from which pools.
-
-        The time is -1 if it is after ``not_after``, or the pools never have enough nodes.
-        """
-        for start in self._starts(pools, barred, duration):
-            if start > not_after:
-                break
-            if (split := self.split(start, duration, nodes, pools, barred)) is not None:
-                return start, split
-        return -1, ()
-
-    def earliest_of(
-        self, duration: int, nodes: int, ways: Iterable[Sequence[int]], not_after: int = NEVER, barred: int = 0
-    ) -> tuple[int, Split]:
-        """Return :meth:`earliest` over several pools each, in the first of those where the start is the same."""
-        best: tuple[int, Split] = -1, ()
-        for pools in ways:
-            start, split = self.earliest(duration, nodes, pools, not_after, barred)
-            if start >= 0:
-                best, not_after = (start, split), start - 1
-        return best
-
-    def reserve(self, start: int, duration: int, split: Split) -> None:
-        """Subtract nodes during ``duration`` from ``start`` on; a DecisionError if there are not as many free."""
-        for pool, nodes in split:
-            self._profiles[pool].reserve(start, start + duration, nodes)
-
-    def overbook(self, start: int, duration: int, split: Split) -> None:
-        """Subtract nodes, even more than are free."""
-        for pool, nodes in split:
-            self._profiles[pool].overbook(start, start + duration, nodes)
-
-    def least_free(self, start: int, duration: int) -> list[int]:
-        """Return how many nodes of each pool are free throughout ``duration`` from ``start`` on; below 0 if overbooked."""
-        return [profile.least_free_from(start, duration) for profile in self._profiles]
-
-    def release(self, start: int, duration: int, split: Split) -> None:
-        """Add them again."""
-        for pool, nodes in split:
-            self._profiles[pool].release(start, start + duration, nodes)
-
-    def is_free(self, start: int, duration: int, split: Split) -> bool:
-        """Return whether so many nodes of each pool are free during ``duration`` from ``start`` on."""
-        return all(self._profiles[pool].fits_at(start, nodes, duration) for pool, nodes in split)

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 from clustermodel.plans.make import in_pools
 from clustermodel.policies import predictors
 from clustermodel.policies.disjoint_partitions import runs_of_partitions
-from clustermodel.policies.easy_run import BackfillOrder, EasyRun, EasyRunWithPlan
+from clustermodel.policies.easy_run import BackfillOrder, EasyRun
 from clustermodel.policies.interface import Run, Setup, dependencies_of
 from clustermodel.policies.pools import PoolBackfilling
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
@@ -68,9 +68,7 @@ class Easy:
             order = lambda job, _: (lengths.of(job), job.queue_order)  # noqa: E731
         if setup.disjoint and not lengths.may_overrun:  # else whatever happens lets EASY notice whose job is late
             return runs_of_partitions(self, setup)
-        if in_pools(setup):
+        if self.reserve_depth > 1 or self.reservation == "kept" or setup.one_by_one or in_pools(setup):
             depth, kept = self.reserve_depth, self.reservation == "kept"
             return PoolBackfilling(setup, lengths, depth=depth, order=order, kept=kept)
-        if self.reserve_depth > 1 or self.reservation == "kept" or setup.one_by_one:
-            return EasyRunWithPlan(self, setup, lengths, order)
         return EasyRun(setup, lengths, order)

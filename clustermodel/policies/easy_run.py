@@ -2,8 +2,8 @@
 
 The first blocked job holds a reservation at its *shadow time*, when the running jobs are expected to have freed enough nodes;
 the nodes left over then are the *extra nodes*.  A later job is backfilled if it fits now and (1) will complete by the shadow
-time, or (2) needs no more than the extra nodes (:class:`EasyRun`).  Both conditions say that the job fits into the profile of
-the running jobs and the reservation (:func:`backfill`), as for any number of protected jobs (:class:`EasyRunWithPlan`).
+time, or (2) needs no more than the extra nodes.  Both conditions say that the job fits into the profile of the running jobs and
+the reservation, as for any number of protected jobs (:class:`clustermodel.policies.pools.PoolBackfilling`).
 Whether predictions have expired is checked when a job arrives or completes, without an alarm, so the protected job can miss
 its reservation.
 """
@@ -12,16 +12,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Container, Iterable, Iterator
-from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from clustermodel.plans.profile import Plan, Profile, Reservation, RunningProfile
-from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, Start, WakeAt
+from clustermodel.plans.profile import Profile
+from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, Start
 from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.view import Batch, Outage, QueuedJob, RunningJob, View
-
-if TYPE_CHECKING:
-    from clustermodel.policies.easy import Easy
 
 BackfillOrder = Callable[[QueuedJob, int], Any]
 """Sorting key of the backfill candidates, given the job and the present in ticks; the smallest comes first."""
@@ -193,148 +189,3 @@ class EasyRun:
             return Reason("head of the queue, and it fits", reserved=reserved)
         why = "it will end by the shadow time" if end <= self._shadow else "it takes no more than the extra nodes"
         return Reason(f"backfilled: {why}", holder=holder.id, shadow=self._shadow, extra=self._extra)
-
-
-class EasyRunWithPlan:
-    """One run with several reservations, with kept ones, or with a scheduling cycle for each of simultaneous events."""
-
-    def __init__(self, policy: Easy, setup: Setup, lengths: Lengths, order: BackfillOrder | None) -> None:
-        self._lengths, self._length_of, self._order = lengths, lengths.of, order
-        self._depth = index(policy.reserve_depth)
-        self._keeps = policy.reservation == "kept"
-        self._kept: dict[int, int] = {}  # protected job's id -> the start that it keeps, ticks
-        self._explain, self._one_by_one = setup.explain, setup.one_by_one
-        self._profile = RunningProfile(setup.nodes, may_overrun=lengths.may_overrun)
-        self._plan = Plan(self._profile)
-        self._protected: list[QueuedJob] = []  # the first jobs of the queue; they hold reservations
-
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
-        """Start what fits, protect the first blocked jobs, backfill the rest."""
-        plan, profile, now = self._plan, self._profile, view.now
-        if not self._lengths.are_estimates:
-            self._lengths.observe(batch, view)
-        nodes_freed = profile.catch_up(batch.ended, now, batch.failed, batch.repaired)
-        late = profile.overrunning(now, view.running)
-        if not (view.waiting or late or batch.failed):
-            return []
-        decisions: list[Decision] = []
-        candidates: Iterable[QueuedJob] = view.waiting.values()
-        start = plan.next_start() if self._protected else None
-        overtaken = start is not None and batch.submitted and batch.submitted[0].queue_order < self._protected[-1].queue_order
-        # A reserved start is missed where jobs have overrun.
-        if late or batch.failed or overtaken or (start is not None and start < now):
-            for job in self._protected:
-                plan.drop(job)
-            self._protected.clear()
-            profile.extend(late, now, self._lengths.delays(view.running))
-            start = None
-        elif nodes_freed or (self._keeps and (batch.ended or batch.repaired)):
-            if start is not None:
-                decisions += self._renew(now)
-                start = plan.next_start()
-        elif start is not None and not (batch.ended or batch.repaired or batch.alarm or self._one_by_one):
-            # No nodes have become free, so no job that waited before can start: only the submitted jobs can.
-            candidates = batch.submitted
-        idle = view.idle
-        if self._one_by_one:
-            # Nodes that the plan has idle from now on can be had, others when the end of their gang is reported.  In queue
-            # order a submitted job larger than the idle nodes makes no cycle (as in the program of Gaussier et al. 2015).
-            due = (job.nodes for job in self._protected if plan.reserved[job.id].start <= now)
-            idle = profile.free_at(now) + sum(due)
-            if self._order is None and batch.submitted and batch.submitted[0].nodes > idle:
-                return decisions
-        if start is not None and start <= now:
-            starts = self._start_due(view)
-            decisions += starts
-            idle -= sum(start.job.nodes for start in starts)
-            started = {start.job.id for start in starts}
-            candidates = [job for job in candidates if job.id not in started]
-        decisions += self._schedule(candidates, now, idle)
-        # The first job's reservation begins when a running job is expected to end, and that end is an event already.
-        if self._depth > 1 and (alarm := plan.new_alarm()) is not None:
-            decisions.append(WakeAt(time=alarm))
-        return decisions
-
-    def _renew(self, now: int) -> Iterator[Reserve]:
-        """Move reservations to earlier starts, or keep those of jobs that cannot start now; yield the reservations moved."""
-        plan, protected = self._plan, self._protected
-        before = [plan.reserved[job.id] for job in protected]
-        if self._keeps:
-            for job, reservation in zip(protected, before, strict=True):
-                if self._profile.earlier(reservation.nodes, reservation.length, reservation.start, now) == now:
-                    plan.move(job, reservation._replace(start=now))
-        else:
-            plan.compress(protected)
-        for job, reservation in zip(protected, before, strict=True):
-            if now < (start := plan.reserved[job.id].start) < reservation.start:
-                yield Reserve(job=job, start=start, guaranteed=self._lengths.are_estimates)
-
-    def _reservation(self, job: QueuedJob) -> Reservation:
-        """Return the earliest reservation possible for ``job``, or the one that it keeps."""
-        nodes, length = job.nodes, self._length_of(job)
-        if not self._keeps:
-            return self._plan.earliest(((nodes, length),))
-        kept = self._kept.get(job.id)
-        if kept is None or kept <= self._profile.times()[0] or not self._profile.fits_at(kept, nodes, length):
-            kept = self._profile.earliest(nodes, length)
-        self._kept[job.id] = kept
-        return Reservation(kept, length, nodes)
-
-    def _start_due(self, view: View) -> list[Start]:
-        """Start protected jobs whose reserved time has come."""
-        starts = []
-        for job_id in self._plan.due(view.now):
-            job = view.waiting[job_id]
-            self._protected.remove(job)
-            self._lengths.started(job)
-            reason = self._reason(job, view.now) if self._explain else None
-            if self._depth == 1 and self._plan.reserved[job_id].length != self._length_of(job):
-                self._plan.drop(job)  # the prediction has changed, and no other reservation depends on this job's end
-                self._profile.start(job_id, job.nodes, view.now, view.now + self._length_of(job))
-            else:
-                self._plan.start_reserved(job)
-            starts.append(Start(job=job, reason=reason))
-        return starts
-
-    def _schedule(self, candidates: Iterable[QueuedJob], now: int, idle: int) -> list[Decision]:
-        """Start jobs in queue order, protect the first ones that are blocked, backfill the rest."""
-        length_of, plan, profile, protected = self._length_of, self._plan, self._profile, self._protected
-        decisions: list[Decision] = []
-        queue = iter(candidates)
-        while len(protected) < self._depth and (job := next(queue, None)) is not None:
-            if job.id in plan.reserved:
-                continue
-            if job.nodes <= idle and profile.fits(job.nodes, length_of(job)):
-                idle -= job.nodes
-                decisions.append(self._start(job, now))
-            else:
-                plan.keep(job, reservation := self._reservation(job))
-                protected.append(job)
-                decisions.append(Reserve(job=job, start=reservation.start, guaranteed=self._lengths.are_estimates))
-        if idle and len(protected) == self._depth:  # otherwise no candidate is left
-            rest: Iterable[QueuedJob] = queue
-            if (order := self._order) is not None:
-                rest = sorted(queue, key=lambda job: order(job, now))
-            decisions += [self._start(job, now) for job in backfill(profile, rest, idle, length_of, skip=plan.reserved)]
-        return decisions
-
-    def _start(self, job: QueuedJob, now: int) -> Start:
-        reason = self._reason(job, now) if self._explain else None
-        self._lengths.started(job)
-        self._profile.start(job.id, job.nodes, now, now + self._length_of(job))
-        return Start(job=job, reason=reason)
-
-    def _reason(self, job: QueuedJob, now: int) -> Reason:
-        holder = self._protected[0] if self._protected else job
-        if holder is job or job.queue_order < holder.queue_order:
-            reservation = self._plan.reserved.get(job.id)
-            return Reason("head of the queue, and it fits", reserved=reservation.start if reservation else None)
-        shadow = self._plan.reserved[holder.id].start
-        extra = self._profile.free_at(shadow)
-        if now + self._length_of(job) <= shadow:
-            rule = "backfilled: it will end by the shadow time"
-        elif len(self._protected) == 1:
-            rule = "backfilled: it takes no more than the extra nodes"
-        else:
-            rule = f"backfilled: it delays none of the {len(self._protected)} protected jobs"
-        return Reason(rule, holder=holder.id, shadow=shadow, extra=extra)

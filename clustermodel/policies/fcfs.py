@@ -1,15 +1,14 @@
 """First come, first served (Talby & Feitelson 1999, long version, section 1.1).
 
-Jobs start strictly in queue order; nodes stay idle for the first job that does not fit.
+Jobs start strictly in queue order; nodes stay idle for the first job that does not fit, where it could have them.
 """
 
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from clustermodel.plans.make import in_pools
+from clustermodel.plans.make import idle_now, nodes_of, pools_of
 from clustermodel.policies.disjoint_partitions import runs_of_partitions
 from clustermodel.policies.interface import NOTHING, Decision, Reason, Run, Setup, Start
-from clustermodel.policies.pools import PoolFcfs
 from clustermodel.policies.view import Batch, View
 
 _REASON: Final = Reason("head of the queue, and it fits")
@@ -27,17 +26,26 @@ class Fcfs:
 
     def start(self, setup: Setup) -> Run:
         """Return a new run."""
-        if setup.disjoint:
-            return runs_of_partitions(self, setup)
-        return PoolFcfs(setup) if in_pools(setup) else self
+        return runs_of_partitions(self, setup) if setup.disjoint else _FcfsRun(setup)
 
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
-        """Start jobs from the head of the queue until one does not fit."""
+
+class _FcfsRun:
+    """One run."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._pools, self._nodes = pools_of(setup), nodes_of(setup)
+
+    def decide(self, _batch: Batch, view: View) -> list[Decision]:
+        """Start jobs in queue order; a job that does not fit closes the pools that it waits for, of all its partitions."""
         decisions: list[Decision] = []
-        idle = view.idle
+        if not view.waiting:
+            return decisions
+        idle, closed, pools = idle_now(self._pools, self._nodes, view), set[int](), self._pools
         for job in view.waiting.values():
-            if job.nodes > idle:
-                break
-            idle -= job.nodes
-            decisions.append(Start(job=job, reason=_REASON))
+            if (split := idle.split(job, closed)) is not None:
+                decisions.append(Start(job=job, columns=idle.take_split(split), reason=_REASON))
+            else:
+                closed.update(pools.touched(job.allowed))
+                if len(closed) == len(pools):
+                    break
         return decisions

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.machine import Machine
-from clustermodel.plans.make import in_pools
 from clustermodel.policies.gang_run import GangRun
 from clustermodel.policies.interface import NOTHING, Setup
-from clustermodel.policies.partitioned_gangs import PooledGangRun
 from clustermodel.policies.preemption import DEPENDENCIES
 from clustermodel.policies.queue_order import OWN_ORDERS, QueueOrder, queue_order_of
 from clustermodel.validation import choice, require, require_whole
@@ -74,8 +72,7 @@ class GangScheduling:
                 f"{self.name}: a matrix of {mpl:,} rows x {setup.nodes:,} nodes is not allowed; mpl x nodes must be "
                 f"<= {_LARGEST_MATRIX:,}"
             )
-        kind = PooledGangRun if in_pools(setup) else GangRun
-        return kind(self, mpl, setup, self.open_rows())
+        return GangRun(self, mpl, setup, self.open_rows())
 
     def rows_on(self, machine: Machine) -> int:
         """Return the number of rows: a job's nodes are its own for one slice in so many at worst."""

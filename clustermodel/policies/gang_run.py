@@ -7,13 +7,17 @@ jobs are scheduled first come first served or backfilled around reservations, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import gcd
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from clustermodel.plans.ousterhout import Occupant, OusterhoutMatrix
-from clustermodel.plans.profile import SHORTEST_EXTENSION, Reservation, RowPlans
+from clustermodel.plans.make import pools_of
+from clustermodel.plans.one_pool import OnePool
+from clustermodel.plans.ousterhout import OusterhoutMatrix
+from clustermodel.plans.pool_plans import PoolPlan
+from clustermodel.plans.profile import SHORTEST_EXTENSION
+from clustermodel.plans.rows import RowPlans
 from clustermodel.policies.interface import Decision, Reason, Reserve, RowsAsMasks, Setup, WakeAt
 from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_of
 from clustermodel.policies.urgent_gangs import UrgentJobs
@@ -21,43 +25,58 @@ from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.ticks import NEVER
 
 if TYPE_CHECKING:
+    from clustermodel.plans.pools import Pools
     from clustermodel.policies.adaptive import AdaptiveRows
     from clustermodel.policies.gang import GangScheduling
 
+_MOST_OVERBOOKED: Final = 2**20  # as many times all nodes of the machine are reserved in a row at most
+
+
+def are_alike(pools: Pools) -> bool:
+    """Return whether any job may have any nodes at any time."""
+    return len(pools) == 1 and pools.windows is None
+
+
+def row_plans(pools: Pools, rows: int, *, alike: bool) -> RowPlans:
+    """Return empty plans of rows.  Reservations may overbook a row many times over, when a gang is late."""
+    if alike:
+        return RowPlans([OnePool(pools, may_overrun=False) for _ in range(rows)])
+    return RowPlans([PoolPlan(pools, may_overrun=False, most_overbooked=_MOST_OVERBOOKED) for _ in range(rows)])
+
 
 class GangRun:
-    """One run of a gang scheduling policy with ``mpl`` rows; ``open_rows`` decides where jobs may be started, if not in all."""
+    """One run of a gang scheduling policy with ``mpl`` rows; ``open_rows`` decides where jobs may be started, if not in all.
 
-    def __init__(
-        self,
-        policy: GangScheduling,
-        mpl: int,
-        setup: Setup,
-        open_rows: AdaptiveRows | None = None,
-        matrix_of: Callable[..., OusterhoutMatrix] = OusterhoutMatrix,
-        plans: RowPlans | None = None,
-    ) -> None:
+    The rows belong to the whole machine, whatever its partitions.
+    """
+
+    def __init__(self, policy: GangScheduling, mpl: int, setup: Setup, open_rows: AdaptiveRows | None = None) -> None:
         self._backfilling, self._migration = policy.backfilling, policy.migration
         self._order: QueueOrder | None = queue_order_of(policy.name, policy.queue_order)
         machine = setup.machine
         checkpointing, by_memory = machine.checkpointing, machine.checkpointing.store is not None
-        self.matrix = matrix_of(
+        self._pools = pools = pools_of(setup)
+        self._windows, self._transfer_times = pools.windows, setup.transfer_times
+        self._alike = are_alike(pools)  # whether any job may have any nodes at any time
+        self.matrix = OusterhoutMatrix(
             setup.nodes,
             mpl,
             checkpoint=1 if by_memory else checkpointing.checkpoint,  # of equal images, one takes as long as the other
             restart=1 if by_memory else checkpointing.restart,
             max_tasks=checkpointing.max_tasks_per_slice,
             counts=checkpointing.counts,
+            pools=None if self._alike else pools,
         )
+        if self._windows is not None:
+            self.matrix.columns_now = self._columns_now
         mode = policy.urgent
         self._urgent = None if mode is None else UrgentJobs(policy.name, mode, setup, self.matrix)
         self._explain, self._holding = setup.explain, setup.holding
         self._limits_memory = machine.node_memory is not None
-        self._plans = RowPlans(setup.nodes, mpl) if plans is None else plans
+        self._plans = row_plans(pools, mpl, alike=self._alike)
         self._lacks_memory = False  # whether a job has lacked memory since the cycle began
         self._memory_reserved_for: int | None = None  # id of the job that has a reservation of memory
         self._short_on: dict[int, int] = {}  # id of such a job that still waits -> the node for whose memory it waits
-        self._in_pools = plans is not None
         self._planning = False  # whether the rows' profiles are laid out for this event
         # Whether reservations may begin earlier: a gang ends otherwise than predicted or has moved, or a job lacked memory.
         self._improvable = False
@@ -66,6 +85,7 @@ class GangRun:
         self._stuck_on: QueuedJob | None = None  # the job that could not be scheduled, in plain gang scheduling
         self._left: Mapping[int, int] | None = None  # how long gangs still need their slices, once that is known at this event
         self._reasons: dict[int, Reason] = {}
+        self._time_slicing = machine.time_slicing
         self._quantum, self._switch_time = machine.time_slicing.quantum, setup.switch_time
         switch = 0 if setup.own_switches else machine.switch_ticks
         self._switches = setup.own_switches or switch > 0  # whether context switches take time
@@ -98,12 +118,12 @@ class GangRun:
         queue = in_order(queue, self._order, view.now)
         # Without reservations and migrations every step has the same result if the same job is first and could not start.
         is_stuck = self._stuck_on is not None and self._stuck_on is next(iter(queue), None)
-        guard = self if self._planning else None  # without reservations nothing can be violated
+        guard = plans if self._planning else None  # without reservations nothing can be violated
         if not matrix.compact(guard) and is_stuck and not (batch.ended or batch.failed or batch.repaired):
             return decisions
         matrix.clean()
         waiting = self._schedule(queue, decisions)
-        if self._migration and matrix.collapse_with_migration(self if self._planning else None):
+        if self._migration and matrix.collapse_with_migration(plans if self._planning else None):
             self._improvable = True
             self._schedule(waiting, decisions)
         if plans.reserved and self._lacks_memory and not matrix.occupants:
@@ -136,6 +156,15 @@ class GangRun:
             self._plans.reserved.clear()  # the jobs are placed again, around the nodes that are down
         if self._limits_memory:
             matrix.memory, matrix.memory_reservation = self._view.free_memory(), None
+        if self._windows is not None:
+            self._settle_windows(batch)
+
+    def _settle_windows(self, batch: Batch) -> None:
+        if batch.reservations:  # jobs may have been rejected
+            for job_id in self._plans.reserved.keys() - self._view.waiting.keys():
+                del self._plans.reserved[job_id]
+        if self._urgent is not None:
+            self._urgent.give_up_barred(self._view)
 
     def _waiting_for_a_row(self, batch: Batch, decisions: list[Decision]) -> Iterable[QueuedJob]:
         """Place urgent jobs, or note which gangs migrate; return the other jobs that wait."""
@@ -152,19 +181,27 @@ class GangRun:
         return view.waiting.values()
 
     def _schedule(self, waiting: Iterable[QueuedJob], decisions: list[Decision]) -> Iterable[QueuedJob]:
-        """Schedule: give waiting jobs a place in the matrix, in the order of the queue; return those that still wait."""
+        """Schedule: give waiting jobs a place in the matrix, in the order of the queue; return those that still wait.
+
+        Without backfilling, a job that fits in no row keeps the columns that it may have from those behind it, not others.
+        """
         queue = iter(waiting)
-        if not self._planning:
-            blocked = self._start_in_order(queue)
-            if blocked is None:
-                self._stuck_on = None
-                return ()
-            queue = chain([blocked], queue)
-            if not self._backfilling:
-                self._stuck_on = None if self._migration else blocked
-                return queue
-            self._plan()
-        return [job for job in queue if not self._backfill(job, decisions)]
+        if self._backfilling:
+            if not self._planning:
+                blocked = self._start_in_order(queue)
+                if blocked is None:
+                    return ()
+                queue = chain([blocked], queue)
+                self._plan()
+            return [job for job in queue if not self._backfill(job, decisions)]
+        left: list[QueuedJob] = []
+        while (blocked := self._start_in_order(queue)) is not None:
+            left.append(blocked)
+            if not self.matrix.close(blocked):
+                break
+        self.matrix.reopen()
+        self._stuck_on = blocked if self._alike and not self._migration else None
+        return chain(left, queue)
 
     def _start_in_order(self, queue: Iterator[QueuedJob]) -> QueuedJob | None:
         """Start jobs in the fullest row that has enough free columns, until one fits nowhere; return that one."""
@@ -183,15 +220,17 @@ class GangRun:
         return True
 
     def _fullest_row(self, job: QueuedJob) -> int | None:
-        rows = self._open_rows
-        if self.matrix.memory is not None:
-            rows = self._rows_with_memory(job, [row for row in rows if self.matrix.room[row] >= job.nodes])
-        return self.matrix.fullest_row(job.nodes, rows)
+        rows, matrix = self._open_rows, self.matrix
+        if matrix.memory is not None:
+            rows = self._rows_with_memory(job, [row for row in rows if matrix.room_for(job, row) >= job.nodes])
+        return matrix.fullest_row(job.nodes, rows) if self._alike else matrix.fullest_row_for(job, rows)
 
     def _backfill(self, job: QueuedJob, decisions: list[Decision]) -> bool:
         """Start ``job`` if that violates no reservation, else make sure that it holds one; return whether it has started."""
         plans, now = self._plans, self._view.now
         limits_memory = self.matrix.memory is not None
+        if self._windows is not None and plans.is_barred(job):
+            plans.drop(job)  # gangs that are late have kept it from its nodes for too long
         is_new = job.id not in plans.reserved
         if is_new:
             reservation = plans.place(job, self._stretched(self._length(job), job), self._open_rows)
@@ -206,10 +245,10 @@ class GangRun:
             if is_new:
                 decisions.append(Reserve(job=job, start=reservation.start, guaranteed=not limits_memory))
             return False
-        rows = self._rows_free_now(job, reservation)
+        end = now + reservation.length
+        rows = self._rows_free_now(job, reservation.row, end)
         if not rows:
             return False  # it is due, and starts when the gangs in its way have ended
-        end = now + reservation.length
         if limits_memory:
             row, rows = rows[0], self._rows_with_memory(job, rows, end)
             if not rows:
@@ -218,18 +257,22 @@ class GangRun:
         if not self._place(job, rows, end):
             return False  # it is due, and starts when the checkpoint store has room for it
         gang = self.matrix.occupants[job.id]
-        plans.take_up(job, gang.home, gang.columns)
+        plans.take_up(gang)
         self._ends[job.id] = end
         if self._explain:
             rule = f"its reservation allows it to start now{self._waited_for(job)}"
             self._reasons[job.id] = Reason(rule, holder=next(iter(plans.reserved), None), reserved=reservation.start)
         return True
 
-    def _rows_free_now(self, job: QueuedJob, reservation: Reservation) -> list[int]:
-        """Return the rows in which a job whose reservation begins now finds free columns, the fullest one first."""
-        room = self.matrix.room
-        rows = [row for row in self._plans.rows_free_now(reservation, self._open_rows) if room[row] >= job.nodes]
-        rows.sort(key=room.__getitem__)
+    def _rows_free_now(self, job: QueuedJob, own: int, end: int) -> list[int]:
+        """Return the rows in which a job whose reservation in row ``own`` begins now finds columns, the fullest one first."""
+        matrix, plans = self.matrix, self._plans
+        rows = [row for row in (own, *[row for row in self._open_rows if row != own]) if matrix.has_columns_for(job, row, end)]
+        if self._alike:
+            rows = [row for row in rows if plans.may_start(job, row)]
+            rows.sort(key=matrix.room.__getitem__)
+        else:
+            rows.sort(key=lambda row: matrix.room_for(job, row))
         return rows
 
     def _place(self, job: QueuedJob, rows: list[int], end: int | None = None) -> bool:
@@ -244,7 +287,9 @@ class GangRun:
 
     def _length(self, job: QueuedJob) -> int:
         """Return how long a waiting job needs nodes of its own, as far as is known, ticks."""
-        return self._holding(job, job.estimate) if self._urgent is None else self._urgent.length(job)
+        if self._urgent is None or self._windows is not None:
+            return self._holding(job, job.estimate)
+        return self._urgent.length(job)
 
     def _set_alarm(self, decisions: list[Decision]) -> None:
         """Wake up when the next reservation is due, in case that nothing else happens then."""
@@ -263,6 +308,7 @@ class GangRun:
     def _begin_plans(self, batch: Batch) -> None:
         """Lay out the rows' profiles if waiting jobs hold reservations; otherwise that is done when the first one needs one."""
         self._planning = self._lacks_memory = False
+        self.matrix.plans = None
         if batch.alarm:
             self._alarm = None
         if self._memory_reserved_for is not None:
@@ -286,28 +332,23 @@ class GangRun:
             ends = {number: now - -left[number] * time // own for number in occupants}  # as _stretched has it
         else:
             ends = {number: now + self._stretched(left[number], gang.job) for number, gang in occupants.items()}
-        in_pools = self._in_pools  # then plans have which nodes gangs hold, bitmasks, in place of their numbers
-        in_every_row: list[tuple[int, int]] = []
+        plans = self._plans
         for outage in self._view.down.values():
             late = now - outage.expected_end  # one that lasts longer is assumed to last for as long as it is late already
-            end = outage.expected_end if late < 0 else now + max(SHORTEST_EXTENSION, late)
-            in_every_row.append((end, 1 << outage.node if in_pools else 1))
+            plans.hold(1 << outage.node, outage.expected_end if late < 0 else now + max(SHORTEST_EXTENSION, late))
         if self._urgent is not None:
             for gang in self.matrix.undivided.values():
                 end = ends[gang.job.id] = now + self._stretched(left[gang.job.id], gang.job, rows=1)
-                in_every_row.append((end, gang.columns if in_pools else gang.job.nodes))
+                plans.hold(gang.columns, end)
             for job, columns in self._urgent.claims.values():
-                in_every_row.append((now + self._stretched(self._length(job), job, rows=1), columns if in_pools else job.nodes))
+                plans.hold(columns, now + self._stretched(self._length(job), job, rows=1))
         homes, undivided = self.matrix.homes, self.matrix.undivided
         self._improvable = self._improvable or any(
             ends.get(number, end) != end for number, end in self._ends.items() if number not in undivided
         )
         self._ends = ends
-        if in_pools:
-            rows = [[(ends[number], gang.columns) for number, gang in of_row.items()] for of_row in homes]
-        else:
-            rows = [[(ends[number], gang.nodes) for number, gang in of_row.items()] for of_row in homes]
-        self._plans.rebuild(now, [of_row + in_every_row for of_row in rows] if in_every_row else rows)
+        plans.rebuild(now, homes, ends)
+        self.matrix.plans = None if self._alike else plans
         self._planning = True
 
     def _left_of_gangs(self) -> Mapping[int, int]:
@@ -321,15 +362,19 @@ class GangRun:
         rows = self._rows_at_worst if rows is None else rows
         if self._own:
             return -(-ticks * rows * self._slice // self._own)
+        if self._windows is not None:
+            return self._time_slicing.longest(ticks, rows, self._switch_time(job))
         return -(-ticks * rows * self._quantum // (self._quantum - self._switch_time(job)))
 
-    def may_enter(self, gang: Occupant, row: int, *, migrates: bool = False) -> bool:
-        """Return whether ``gang`` can have its home in ``row`` without violating a reservation."""
-        return self._plans.may_enter(row, gang.nodes, self._ends[gang.job.id])
-
-    def moved(self, gang: Occupant, source: int, columns: int) -> None:
-        """Move ``gang`` in the plans too."""
-        self._plans.move_gang(source, gang.home, gang.nodes, self._ends[gang.job.id])
+    def _columns_now(self, job: QueuedJob) -> int:
+        """Return the columns that a job, or a gang that migrates, may have from now on: it leaves them before windows begin."""
+        pools = self._pools
+        if job.id not in self._view.running:
+            return pools.all_nodes if job.eligible is None else pools.mask(job.eligible)
+        assert self._windows is not None
+        until = self._stretched(self._left_of_gangs()[job.id] + sum(self._transfer_times(job)), job)
+        barred = self._windows.barred(self._view.now, until, job.barred)
+        return (pools.all_nodes if job.allowed is None else pools.mask(job.allowed)) & ~barred
 
     def _rows_with_memory(self, job: QueuedJob, rows: list[int], end: int | None = None) -> list[int]:
         """Return those of ``rows`` in which enough free columns have memory for a job."""

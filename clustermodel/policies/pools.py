@@ -1,10 +1,9 @@
-"""First come, first served and backfilling where jobs may differ in the nodes that they may have, or in how these must lie.
+"""Backfilling where jobs may differ in the nodes that they may have, or in how these must lie.
 
-Jobs wait in one queue.  First come, first served: nodes stay idle for the first job that may have them and does not fit.
-Backfilling: a waiting job holds a reservation, a start and so many nodes of each pool, or of particular nodes where jobs have
-shapes or share the memory of nodes.  Under EASY the first blocked jobs of each set of eligible nodes do, so that no partition's
-first job is delayed for those of another one; under conservative backfilling all do.  Windows, which are reservations of the
-machine and outages that are known in advance, bar jobs from nodes: plans go around them.
+Jobs wait in one queue.  A waiting job holds a reservation, a start and so many nodes of each pool, or of particular nodes where
+jobs have shapes or share the memory of nodes.  Under EASY the first blocked jobs of each set of eligible nodes do, so that no
+partition's first job is delayed for those of another one; under conservative backfilling all do.  Windows, which are
+reservations of the machine and outages that are known in advance, bar jobs from nodes: plans go around them.
 
 The plan goes on from one scheduling cycle to the next, as on the whole machine.  Where all jobs may have all nodes, the
 schedules are those of the policies on the whole machine, which plan faster.
@@ -19,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from clustermodel.plans.by_node import IdleProcessors
 from clustermodel.plans.make import idle_now, nodes_of, plan_of, pools_of
-from clustermodel.plans.pool_plans import Group, IdlePools
+from clustermodel.plans.pool_plans import Group, IdleNodes, IdlePools
 from clustermodel.plans.pools import Split
 from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, Start, WakeAt
 from clustermodel.policies.predictors import Lengths
@@ -28,26 +27,8 @@ from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.ticks import NEVER
 
 
-class PoolFcfs:
-    """One run of first come, first served."""
-
-    def __init__(self, setup: Setup) -> None:
-        self._pools, self._nodes = pools_of(setup), nodes_of(setup)
-
-    def decide(self, _batch: Batch, view: View) -> list[Decision]:
-        """Start jobs in queue order; a job that does not fit closes the pools that it waits for, of all its partitions."""
-        idle, closed, decisions = idle_now(self._pools, self._nodes, view), set[int](), list[Decision]()
-        for job in view.waiting.values():
-            if len(closed) == len(self._pools):
-                break
-            if (split := idle.split(job, closed)) is None:
-                closed.update(self._pools.touched(job.allowed))
-            else:
-                decisions.append(Start(job=job, columns=idle.take_split(split), reason=_HEAD))
-        return decisions
-
-
 class _Reservation(NamedTuple):
+    job: QueuedJob
     start: int
     length: int
     split: Split
@@ -78,6 +59,7 @@ class PoolBackfilling:
         self._lengths, self._length_of = lengths, lengths.of
         self._depth, self._earn, self._sorter, self._order, self._kept, self._afresh = depth, earn, sorter, order, kept, afresh
         self._everyone = depth == inf and earn is None and not afresh
+        self._explain, self._guaranteed = setup.explain, lengths.are_estimates if depth < inf else not lengths.may_overrun
         self._one_by_one, self._alike = setup.one_by_one, not setup.by_node
         # Whether a job that is blocked stays so until something of its pools becomes free.
         anything = setup.by_node or setup.machine.windows or setup.one_by_one or lengths.may_overrun or earn or afresh
@@ -90,7 +72,7 @@ class PoolBackfilling:
         self._reserved: dict[int, _Reservation] = {}  # by job id
         self._starts: list[tuple[int, int]] = []  # heap of (reserved start, job id); an entry that moved since is stale
         self._first = NEVER  # the earliest reserved start, at the end of a scheduling cycle
-        self._idle: IdlePools | IdleProcessors | None = None  # in a scheduling cycle, once a job starts
+        self._idle: IdleNodes | IdlePools | IdleProcessors | None = None  # in a scheduling cycle, once a job starts
         self._group_of: dict[int, Group] = {}  # by the id of a job in the system
         self._kept_starts: dict[int, int] = {}  # by job id
         # A single reservation begins when a running job is expected to end, and that end is an event already.
@@ -126,6 +108,9 @@ class PoolBackfilling:
                 first = self._first_start()
         elif not (batch.ended or batch.repaired or batch.alarm or self._earn or self._one_by_one):
             candidates = batch.submitted  # no nodes have become free, so that no job that waited before can start
+        if self._one_by_one and batch.submitted and self._makes_no_cycle(batch.submitted[0], now):
+            self._first = first
+            return decisions
         if self._everyone:
             decisions += self._place(candidates, now)
             self._start_due(view, decisions)
@@ -134,6 +119,10 @@ class PoolBackfilling:
                 started = self._start_due(view, decisions)
                 candidates = [job for job in candidates if job.id not in started]
             self._schedule(candidates, batch, view, decisions)
+        return self._with_alarm(decisions)
+
+    def _with_alarm(self, decisions: list[Decision]) -> list[Decision]:
+        """Note the first reserved start, and wake up then where no other event is sure to be at that time."""
         self._first = alarm = self._first_start()
         alarms = not self._afresh and (self._always_alarms or len(self._plan.groups) > 1)
         if alarms and alarm not in (self._alarm, NEVER):
@@ -159,6 +148,16 @@ class PoolBackfilling:
                 self._drop(job_id, view.now)
                 self._plan.note_freed(split)
             self._first = self._first_start()
+
+    def _makes_no_cycle(self, submitted: QueuedJob, now: int) -> bool:
+        """Return whether EASY in queue order leaves all as it is: the submitted job is larger than the idle nodes."""
+        # As in the program of Gaussier et al. 2015.  Nodes that the plan has idle from now on can be had, others when the end
+        # of their gang is reported.
+        if self._depth == inf or self._order is not None or not self._plan.are_alike:
+            return False
+        self._plan.count_idle()
+        due = sum([each.job.nodes for each in self._reserved.values() if each.start <= now])
+        return submitted.nodes > self._group_of[submitted.id].idle + due
 
     def _sorted(self, jobs: Iterable[QueuedJob], now: int) -> Iterable[QueuedJob]:
         return jobs if self._sorter is None else self._sorter.sort(jobs, now)
@@ -187,7 +186,7 @@ class PoolBackfilling:
         return False
 
     def _drop(self, job_id: int, now: int) -> None:
-        start, length, split, _ = self._reserved.pop(job_id)
+        _, start, length, split, _ = self._reserved.pop(job_id)
         self._group_of[job_id].protected -= 1
         if start + length > now:
             self._plan.release(max(start, now), start + length - max(start, now), split)
@@ -203,7 +202,7 @@ class PoolBackfilling:
         for job in self._sorted(jobs, now):
             if (old := reserved.get(job.id)) is None:
                 continue
-            start, length, split, tested = old
+            _, start, length, split, tested = old
             group = self._group_of[job.id]
             if not (kept or (plan.freed_since(tested, group) and (windows_change or group.allowed & plan.connected()))):
                 continue
@@ -220,12 +219,12 @@ class PoolBackfilling:
                     heappush(self._starts, (start, job.id))
                     if start > now:
                         yield self._reserve_decision(job, start)
-            reserved[job.id] = _Reservation(start, length, split, plan.clock)
+            reserved[job.id] = _Reservation(job, start, length, split, plan.clock)
 
     def _reserve_decision(self, job: QueuedJob, start: int) -> Reserve:
-        return Reserve(job=job, start=start, guaranteed=not self._lengths.may_overrun)
+        return Reserve(job=job, start=start, guaranteed=self._guaranteed)
 
-    def _start(self, job: QueuedJob, split: Split, view: View, reason: Reason) -> Start:
+    def _start(self, job: QueuedJob, split: Split, view: View, reason: Reason | None) -> Start:
         if self._idle is None:
             self._idle = idle_now(self._pools, self._nodes, view, planned=True)
         self._lengths.started(job)
@@ -236,7 +235,7 @@ class PoolBackfilling:
         plan, now, reserved, started = self._plan, view.now, self._reserved, set[int]()
         while self._first_start() <= now:
             job_id = heappop(self._starts)[1]
-            job, (start, length, split, _), group = view.waiting[job_id], reserved.pop(job_id), self._group_of[job_id]
+            (job, start, length, split, _), group = reserved.pop(job_id), self._group_of[job_id]
             group.protected -= 1
             if self._depth == 1 and (predicted := self._length_of(job)) != length:
                 plan.release(start, length, split)
@@ -244,7 +243,7 @@ class PoolBackfilling:
                 length, split = (length, split) if fitting is None else (predicted, fitting)
                 plan.reserve(now, length, split)
             plan.note_start(job_id, split, now + length)
-            decisions.append(self._start(job, split, view, _IN_TIME))
+            decisions.append(self._start(job, split, view, self._reason(job, now, start) if self._explain else None))
             started.add(job_id)
         return started
 
@@ -287,9 +286,10 @@ class PoolBackfilling:
                     break
             else:
                 if (split := plan.split(now, length, job, group)) is not None:
+                    reason = self._reason(job, now) if self._explain else None
                     plan.start(job.id, split, now, length)
                     plan.count_idle()
-                    decisions.append(self._start(job, split, view, _FITS))
+                    decisions.append(self._start(job, split, view, reason))
                     return
                 if self._alike:
                     group.blocked.append((nodes, length))
@@ -312,11 +312,27 @@ class PoolBackfilling:
             self._kept_starts[job.id] = start
         group.protected += 1
         plan.reserve(start, length, split)
-        self._reserved[job.id] = _Reservation(start, length, split, plan.clock)
+        self._reserved[job.id] = _Reservation(job, start, length, split, plan.clock)
         heappush(self._starts, (start, job.id))
         return start
 
+    def _reason(self, job: QueuedJob, now: int, reserved: int | None = None) -> Reason:
+        """Explain the start of a job that holds no reservation any more."""
+        if self._depth == inf:
+            return _FITS if reserved is None else _IN_TIME
+        group = self._group_of[job.id]
+        holders = [job_id for job_id in self._reserved if self._group_of[job_id] is group]
+        if not holders or job.queue_order < self._reserved[holders[0]].job.queue_order:
+            return Reason("head of the queue, and it fits", reserved=reserved)
+        shadow = self._reserved[holders[0]].start
+        if now + self._length_of(job) <= shadow:
+            rule = "backfilled: it will end by the shadow time"
+        elif len(holders) == 1:
+            rule = "backfilled: it takes no more than the extra nodes"
+        else:
+            rule = f"backfilled: it delays none of the {len(holders)} protected jobs"
+        return Reason(rule, holder=holders[0], shadow=shadow, extra=self._plan.free_at(shadow, group))
 
-_HEAD: Final = Reason("head of its queue, and it fits")
+
 _IN_TIME: Final = Reason("its reserved time has come")
 _FITS: Final = Reason("it fits, and delays no reservation")

@@ -24,7 +24,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.node_set import NodeSet, from_mask
-from clustermodel.plans.make import plan_of, pools_of
+from clustermodel.plans.make import are_alike, pools_of, row_plan_of
 from clustermodel.plans.pool_plans import Group, IdlePools, split_of
 from clustermodel.plans.pools import Split
 from clustermodel.plans.profile import SHORTEST_EXTENSION
@@ -76,10 +76,10 @@ class PVEasyRun:
             self._slp and self._lengths.are_estimates and not (saving_costs or setup.occupies or self._memory_is_limited)
         )
         self._pools, self._holding = pools_of(setup), setup.holding
-        self._alike = (
-            len(self._pools) == 1 and self._pools.windows is None
-        )  # then nodes are numbers: no job needs particular ones
-        self._plan = plan_of(self._pools, None, may_overrun=False)  # is laid out anew for each reservation
+        self._alike = are_alike(self._pools)  # then nodes are numbers: no job needs particular ones
+        self._plan = row_plan_of(
+            self._pools, most_overbooked=3
+        )  # is laid out anew for each reservation; load, outages and reservations may overlap
         self._parts = list(range(len(self._pools)))  # by pool; pools that jobs connect are of the same part of the machine
         # Of jobs: those of one kind may have the same nodes at any time.
         self._kinds: dict[tuple[tuple[tuple[int, ...], ...], int], Group] = {}
@@ -397,13 +397,15 @@ class PVEasyRun:
         plan = self._plan
         reserved: list[tuple[int, int, Split]] = []
         starts: dict[int, int] = {}
-        for kind, head in self._heads.items():
+        for head in self._heads.values():
             if not reserved or self._vb:  # each has its own sunny load
-                plan.lay_out(self._view.now, self._held(head, without), reserved)
+                plan.hold_only(self._view.now, self._held(head, without))
+                for start, length, split in reserved:
+                    plan.reserve(start, length, split, beyond_capacity=True)
             # Equal nodes of the sunny load only become free, so that any length has the same start.
             length = 1 if self._alike and self._vb else self._length(head)
             longest = length if self._pools.windows is None else self._longest(head)
-            start, split = plan.earliest(longest, head, kind)
+            start, split = plan.soonest(head, longest, NEVER)
             starts[head.id] = start if start >= 0 else NEVER
             if start >= 0:
                 reserved.append((start, length, split))

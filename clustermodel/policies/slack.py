@@ -1,8 +1,7 @@
 """Slack-based backfilling: a job may be delayed for others, but by no more than its slack (Talby & Feitelson 1999).
 
-Here are the policy's parameters; its operations are in :mod:`clustermodel.policies.slack_run`, formulas and the search in
-:mod:`clustermodel.plans.slack_prices`; where jobs may differ in the nodes that they may have, in
-:mod:`clustermodel.policies.slack_in_pools` and :mod:`clustermodel.plans.slack_in_pools`.
+Here are the policy's parameters; its operations are in :mod:`clustermodel.policies.slack_run`, formulas in
+:mod:`clustermodel.plans.slack_prices`, and the search for the cheapest schedule in :mod:`clustermodel.plans.slack_search`.
 """
 
 from __future__ import annotations
@@ -14,12 +13,11 @@ from numbers import Integral, Real
 from typing import ClassVar, Final
 
 from clustermodel.errors import SpecificationError, refused
-from clustermodel.plans.make import in_pools
+from clustermodel.plans.make import idle_now, in_pools, nodes_of, plan_of, pools_of
 from clustermodel.plans.slack_prices import HEURISTICS, OPTIMAL, Weights
 from clustermodel.policies.interface import MEASURED, NOTHING, MeasureWaits, Setup, Waits
 from clustermodel.policies.predictors import holds_longer, may_overrun
-from clustermodel.policies.slack_in_pools import PoolSlackRun
-from clustermodel.policies.slack_run import AFRESH, COMPRESSIONS, Classes, Limits, PriorityOf, SlackRun, WholeMachineRun
+from clustermodel.policies.slack_run import AFRESH, COMPRESSIONS, Classes, Limits, PriorityOf, SlackRun
 from clustermodel.ticks import to_seconds
 from clustermodel.validation import choice, flag, require, require_number, require_seconds, require_whole, share
 
@@ -180,5 +178,8 @@ class Slack:
         require(setup.nodes <= largest, "slack: awt", largest, must, " as the largest size")
         where, must = " on a machine with kill_at_estimate=True", "it must be a Machine(..., kill_at_estimate=False)"
         require(not (self.extend_unfinished and setup.kill_at_estimate), "slack: extend_unfinished", True, must, where)
-        kind = PoolSlackRun if in_pools(setup) or holds_longer(setup) else WholeMachineRun
-        return kind(self, setup, may_overrun=may_overrun(setup))
+        pools, nodes = pools_of(setup), nodes_of(setup)
+        plan = plan_of(pools, nodes, may_overrun=may_overrun(setup))
+        # Elsewhere it does not matter which of the idle nodes a job has, and the mechanism chooses them faster.
+        names_nodes = in_pools(setup) or holds_longer(setup)
+        return SlackRun(self, setup, plan, (lambda view: idle_now(pools, nodes, view, planned=True)) if names_nodes else None)

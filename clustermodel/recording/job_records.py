@@ -16,14 +16,14 @@ import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.errors import SpecificationError
-from clustermodel.job import JobRow
+from clustermodel.job import NUMBERS, JobRow
 from clustermodel.node_set import NodeSet
 from clustermodel.recording import run_attempts
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import PREEMPTIONS, UNKNOWN, RunAttempt, RunAttempts, Status
 from clustermodel.ticks import TICKS_PER_SECOND
 
-_AS_NUMBERS: Final = Struct(f"{len(JobRow._fields)}q")
+_AS_NUMBERS: Final = Struct(f"{len(NUMBERS)}q")
 """A row as numbers of 64 bits: to pack all at once takes a third of the time of appending one after the other."""
 _ACCOUNTS: Final = {account: position for position, account in enumerate(Account)}
 # The columns of a run attempt: those of RunAttempts, and where the nodes that it held are among all ranges.  What is known at
@@ -65,8 +65,8 @@ class MemoryInUse(NamedTuple):
 class JobRecords:
     """The records of one run, in order of submission.
 
-    Columns in ticks, besides those of :class:`~clustermodel.job.JobRow`: ``reserved``, the first guaranteed start; ``due``, the
-    earliest guaranteed start after renewals; ``eligible``, when the job joined the queue, later than it was
+    Columns in ticks, besides the numbers of :class:`~clustermodel.job.JobRow`: ``reserved``, the first guaranteed start;
+    ``due``, the earliest guaranteed start after renewals; ``eligible``, when the job joined the queue, later than it was
     submitted if it was held; ``cap_wait``, its wait caused by the power cap; and of the job's last run attempt
     ``start``, ``end``;
     ``ended_as`` (a ``Status``); ``worked``, how long the gang executed, without other gangs' slices, overheads and discarded
@@ -79,7 +79,7 @@ class JobRecords:
 
     def __init__(self) -> None:
         # Of each job, in order of submission:
-        self._submitted = array("q")  # the JobRow
+        self._submitted = array("q")  # the numbers of the JobRow
         self._guaranteed = array("q")  # start: the first one, and the earliest after renewals
         self._attempt = array("q")  # where its last run attempt begins
         self._attempts = array("q")  # in the order in which the jobs joined the queue
@@ -105,7 +105,7 @@ class JobRecords:
 
     def submitted(self, row: JobRow) -> int:
         index = len(self._attempt)
-        self._submitted.frombytes(_AS_NUMBERS.pack(*row))
+        self._submitted.frombytes(_AS_NUMBERS.pack(*row[:-1]))
         self._guaranteed.extend(_NO_START)
         self._attempt.append(self._open_attempt(index))
         return index
@@ -249,9 +249,9 @@ class JobRecords:
 
     def column(self, name: str) -> IntArray:
         """Return one column, shape ``(jobs,)``, in ticks where it is a time."""
-        if name in JobRow._fields:
-            rows = np.asarray(self._submitted, dtype=np.int64).reshape(-1, len(JobRow._fields))
-            return rows[:, JobRow._fields.index(name)].copy()
+        if name in NUMBERS:
+            rows = np.asarray(self._submitted, dtype=np.int64).reshape(-1, len(NUMBERS))
+            return rows[:, NUMBERS.index(name)].copy()
         if name in ("reserved", "due"):
             return _rows(self._guaranteed, 2)[:, int(name == "due")].copy()
         if name == "cap_wait":

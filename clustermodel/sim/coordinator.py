@@ -22,10 +22,10 @@ from clustermodel.sim.decisions import Decisions, listed
 from clustermodel.sim.events import AlarmClock, JobProcess
 from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overhead_left, progress
 from clustermodel.sim.node_failures import NO_OUTAGES, require_progress
-from clustermodel.sim.node_requests import idle_for
 from clustermodel.sim.node_types import at_speed
 from clustermodel.sim.partitions import ANYWHERE, Place
 from clustermodel.sim.resizing import abort, end_phase
+from clustermodel.sim.rules import Rule
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
@@ -41,10 +41,10 @@ class Coordinator:
     """The state that the coordinating process owns, and the process itself (:meth:`run`)."""
 
     __slots__ = (
-        "_alarm", "_any_node", "_cap", "_cap_waits", "_decide", "_decisions", "_ended", "_gave_up", "_guard", "_head", "_held",
-        "_ids", "_is_busy", "_is_open", "_jobs", "_largest", "_ledger", "_node_memory", "_nodes", "_order", "_places",
-        "_policy", "_pool", "_records", "_rejects_late", "_requests", "_reservations", "_resizes", "_rings", "_run",
-        "_running", "_saved", "_settled", "_sizes", "_speeds", "_states", "_view", "env", "open_streams",
+        "_alarm", "_any_node", "_cap", "_decide", "_decisions", "_ended", "_gave_up", "_guard", "_head",
+        "_ids", "_is_busy", "_is_open", "_jobs", "_largest", "_ledger", "_node_memory", "_nodes", "_places",
+        "_policy", "_pool", "_records", "_rejects_late", "_requests", "_reservations", "_resizes", "_rings", "_rules", "_run",
+        "_running", "_saved", "_settled", "_speeds", "_states", "_view", "env", "open_streams",
     )  # fmt: skip
 
     def __init__(self, run: RunContext, policy: str, decide: Decide, streams: int) -> None:
@@ -52,15 +52,16 @@ class Coordinator:
         self.env = run.env
         self._settled, self._jobs, self._running = run.settled, run.jobs, run.running
         self._pool, self._ledger, self._records, self._states = run.pool, run.ledger, run.records, run.states
-        self._cap, self._cap_waits, self._saved = run.cap, run.cap_waits, run.saved
+        self._cap, self._saved = run.cap, run.saved
         self._nodes, self._node_memory = run.machine.processors, run.machine.node_memory
         self._largest = self._nodes if run.cap is None else run.cap.most()  # size of a job
         self._guard = run.guard
         self._policy, self._decide = policy, decide
-        self._held, self._order, self._places, self._requests = run.held, run.order, run.places, run.requests
+        self._places, self._requests = run.places, run.requests
         self._speeds, self._reservations, self._any_node = run.speeds, run.reservations, run.any_node
-        self._sizes, self._resizes = run.sizes, run.resizes
-        self._rejects_late = run.held is not None or run.reservations is not None  # whether jobs may be that have waited
+        self._resizes = run.resizes
+        self._rules: tuple[Rule, ...] = run.rules
+        self._rejects_late = any(rule.rejects_late for rule in run.rules)  # whether jobs may be that have waited
         self._is_busy = False  # of those: whether a gang has started since no gang was known to run
         self._is_open = self._rejects_late  # whether the first submission of a job that is not rejected is still to be known
         self.open_streams = streams
@@ -88,7 +89,7 @@ class Coordinator:
         reservations = run.reservations
         view.saved_in_time = (lambda _gang, _suspends: True) if reservations is None else reservations.saved_in_time
         view.free_memory = lambda: None if run.saved.free is None else run.saved.free.copy()
-        view.fits = lambda job: idle_for(run, job, job.nodes, job.sets_eligible())
+        view.fits = lambda job: run.choice.idle_for(job, job.nodes, job.sets_eligible())
         view.resizable, view.barred_if_resized = run.resizes.nodes_for, run.resizes.barred
         if run.guard is not None:
             self._decide = run.guard.guarded(decide, view)
@@ -104,7 +105,7 @@ class Coordinator:
         if not self._any_node:
             row, place = self._asked(row)
         nodes = row.nodes
-        index, held = self._records.submitted(row), self._held
+        index = self._records.submitted(row)
         self._settled.is_armed = True
         job = JobInSystem(row, index)
         if self._guard is not None:
@@ -113,22 +114,24 @@ class Coordinator:
             not 0 < nodes <= self._largest
             or (self._node_memory is not None and row.memory > self._node_memory)
             or not (self._any_node or self._may_have_nodes(job, place))
-            or (held is not None and held.refuses(job))
+            or (self._rules and not self._is_admitted(job))
         ):
             self._records.rejected(index)
-            if held is not None:
-                self._tell_dependents(number, ok=False)
+            self._tell_dependents(number, ok=False)
             return None
-        if number in self._sizes:
-            job.set_sizes(self._sizes[number], self._nodes if self._cap is None else self._cap.most(job.queued.sets_allowed()))
+        if row.demand is not None and row.demand.sizes is not None:
+            job.set_sizes(row.demand.sizes, self._nodes if self._cap is None else self._cap.most(job.queued.sets_allowed()))
         self._jobs[number] = job
         if self._is_open:
             self._states.charge()
             self._ledger.submitted(self.env.now, self._pool.idle_nodes.count + self._pool.down)
         job.process = process = JobProcess(self.env, job_life(job, self._pool.request_again, self._attempt_ended))
-        if held is None or held.lets_go(job):
+        if not (self._rules and any(rule.holds(job) for rule in self._rules)):
             self._pool.submitted.append(job.queued)
         return process
+
+    def _is_admitted(self, job: JobInSystem) -> bool:
+        return all(rule.admits(job) for rule in self._rules)
 
     def _asked(self, row: JobRow) -> tuple[JobRow, Place | None]:
         """Return a job with its size in processors, and which nodes it may have, if any."""
@@ -150,12 +153,8 @@ class Coordinator:
                 queued.queue_order = (-queued.priority, queued.submit, queued.id)
         if self._speeds is not None:  # its limit is its estimate on the slowest nodes that it may have
             queued.estimate = at_speed(queued.estimate, self._speeds.slowest(queued.eligible))
-        fits = self._requests is None or self._requests.lay_out(queued)
-        fits = fits and (self._cap is None or queued.nodes <= self._cap.most(queued.sets_allowed()))
-        if fits and self._reservations is not None and not self._reservations.admit(job):
-            self._records.in_no_window.add(job.index)
-            return False
-        return fits
+        fits = self._requests is None or self._requests.lay_out(queued, job.row.demand)
+        return fits and (self._cap is None or queued.nodes <= self._cap.most(queued.sets_allowed()))
 
     def stream_finished(self) -> None:
         self.open_streams -= 1
@@ -165,35 +164,38 @@ class Coordinator:
         del self._running[job.queued.id]
         self._ended.append(job.execution)
         self._settled.is_armed = True
-        if self._held is not None and not self._run.one_by_one:
+        if self._rules and not self._run.one_by_one:
             self._release(job)
 
     def _release(self, job: JobInSystem) -> None:
         """Let jobs join the queue that were held by one whose run attempt has ended."""
-        assert self._held is not None
         if (outcome := job.execution.outcome) not in REQUEUING:
-            self._join(self._held.left(job))
-            self._tell_dependents(job.row.id, ok=outcome is Status.COMPLETED)
+            self._leave_rules(job, ok=outcome is Status.COMPLETED)
+
+    def _leave_rules(self, job: JobInSystem, *, ok: bool) -> None:
+        for rule in self._rules:
+            self._join(rule.left(job))
+        self._tell_dependents(job.row.id, ok=ok)
 
     def _join(self, released: Iterable[JobInSystem]) -> None:
         """Let jobs that were held join the queue, or reject them if they can start at no time any more."""
         for job in released:
             self._records.held(job.index, self.env.now)
             self._settled.is_armed = True
-            if self._reservations is None or self._reservations.admit(job):
+            if all(rule.admits_later(job) for rule in self._rules):
                 self._pool.join(job)
             else:
                 self._give_up(job)
 
     def _tell_dependents(self, job: int, *, ok: bool) -> None:
         """Let the jobs that depend on one that has ended join the queue, or reject them."""
-        assert self._held is not None
-        released, never = self._held.ended(job, ok=ok)
-        self._join(released)
-        for dependent in never:
-            self._records.rejected(dependent.index)
-            self._leave(dependent)
-            self._tell_dependents(dependent.row.id, ok=False)
+        for rule in self._rules:
+            released, never = rule.ended(job, ok=ok)
+            self._join(released)
+            for dependent in never:
+                self._records.rejected(dependent.index)
+                self._leave(dependent)
+                self._tell_dependents(dependent.row.id, ok=False)
 
     def _leave(self, job: JobInSystem) -> None:
         """Let a job that does not run leave the system."""
@@ -220,11 +222,8 @@ class Coordinator:
         self._leave(job)
         self._gave_up = True
         if self._reservations is not None:
-            self._reservations.left(number)
             self._reservations.changed = True  # the policy is asked, as others may start now
-        if self._held is not None:
-            self._join(self._held.left(job))
-            self._tell_dependents(number, ok=False)
+        self._leave_rules(job, ok=False)
 
     def _ring(self) -> None:
         self._rings = True
@@ -236,8 +235,7 @@ class Coordinator:
     def run(self) -> Generator[Event, object, None]:
         """Settle instant after instant until all streams have finished and no job is left in the system."""
         settled, pool, states, view, one_by_one = self._settled, self._pool, self._states, self._view, self._run.one_by_one
-        reservations, waiting, running, held = self._reservations, self._pool.waiting, self._running, self._held
-        by_rules = self._rejects_late or self._order is not None or self._cap_waits is not None
+        reservations, waiting, running, rules = self._reservations, self._pool.waiting, self._running, self._rules
         while self.open_streams or self._jobs or settled.is_armed:  # jobs may follow one that has been rejected
             yield settled
             failed, repaired = NO_OUTAGES
@@ -248,7 +246,7 @@ class Coordinator:
                 view.up = self._nodes - len(states.down)
             later = self._leave_others(bool(failed or repaired)) if one_by_one else None
             submitted, requeued = pool.take_arrivals() if pool.submitted or pool.requeued else ([], [])
-            if by_rules:
+            if rules:
                 submitted = self._arrange(submitted, requeued)
             cycles = bool(self._ended or submitted or self._rings or nodes_change)
             if cycles or (reservations is not None and reservations.changed):
@@ -257,15 +255,15 @@ class Coordinator:
                     self._cycle(submitted, requeued, failed, repaired)
                 except StopIteration as problem:  # of a user's code: a compiled generator would simply end
                     raise RuntimeError("generator raised StopIteration") from problem
-                if by_rules:
-                    self._note_rules()
+                if rules:
+                    self._note_rules(cycled=True)
                 if later is not None and any(later):
                     self._ended[:0], pool.submitted[:0] = later
                     settled.is_armed = True
                     continue
-            elif reservations is not None:  # jobs may have been submitted that are held: idle nodes are charged, too
-                reservations.note()
-            if held is not None and held.changing and (released := held.due(cycled=cycles)):
+            elif rules:
+                self._note_rules(cycled=False)
+            if rules and (released := [job for rule in rules for job in rule.due(cycled=cycles)]):
                 self._join(released)
                 continue
             if waiting and not (running or self.open_streams):
@@ -293,41 +291,26 @@ class Coordinator:
         )
 
     def _arrange(self, submitted: list[QueuedJob], requeued: list[QueuedJob]) -> list[QueuedJob]:
-        """Reject jobs that are too late for a window, and put the queue in the site's order; return the others submitted."""
-        pool = self._pool
-        if self._reservations is not None:
-            if submitted or requeued:
-                self._reservations.wait_again()
-            if late := self._reservations.too_late():
+        """Let rules arrange the queue, and reject jobs that are too late to start; return the others submitted."""
+        for rule in self._rules:
+            if late := rule.before_cycle(submitted, requeued):
                 for job in late:
                     self._give_up(job)
-                submitted = [job for job in submitted if job.id in pool.waiting]
-        if self._order is not None:
-            in_order = self._order.arrange(pool.waiting, [*submitted, *requeued], self.env.now)
-            if in_order != list(pool.waiting.values()):
-                pool.queue.arrange(in_order)
-            submitted.sort(key=lambda job: job.queue_order)
-            requeued.sort(key=lambda job: job.queue_order)
-        if self._cap_waits is not None:
-            self._cap_waits.joined([*submitted, *requeued])
+                submitted = [queued for queued in submitted if queued.id in self._pool.waiting]
         return submitted
 
-    def _note_rules(self) -> None:
-        if self._is_busy and not (self._running or self._run.unreported.gangs):
+    def _note_rules(self, *, cycled: bool) -> None:
+        if cycled and self._is_busy and not (self._running or self._run.unreported.gangs):
             self._is_busy = False
             self._ledger.emptied(self.env.now)
-        if self._reservations is not None:
-            self._reservations.note()
-        if self._order is not None:
-            self._order.note(self._running.values())
-        if self._cap_waits is not None:
-            self._cap_waits.note()
+        for rule in self._rules:
+            rule.after_instant(cycled=cycled)
 
     def _leave_others(self, nodes_change: bool) -> tuple[list[Execution], list[QueuedJob]]:
         """:meth:`_all_but_one_event`, where the gangs of other events keep their nodes, and the jobs that they hold."""
         later = self._all_but_one_event(nodes_change)
         self._run.unreported.hold(later[0])
-        if self._held is not None:
+        if self._rules:
             for gang in self._ended:
                 self._release(gang.owner)
         return later
@@ -382,8 +365,6 @@ class Coordinator:
                     self._head = None
             else:
                 records.ended(job.index, now, outcome, worked, discarded, in_all)
-                if self._reservations is not None:
-                    self._reservations.left(gang.job.id)
                 del self._jobs[gang.job.id], job.execution  # gang and job would keep each other alive
         if len(ended) > 1:
             ended.sort(key=lambda gang: gang.job.queue_order)
@@ -465,8 +446,8 @@ class Coordinator:
         if self._is_open:
             self._is_open = False
             self._ledger.first_started(min(job.submit for job in started))
-        if self._held is not None:
+        for rule in self._rules:
             for job in started:
-                self._join(self._held.began(job.id))
+                self._join(rule.began(job.id))
         self._states.without_start = 0
         started.clear()

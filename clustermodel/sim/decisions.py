@@ -29,7 +29,6 @@ from clustermodel.recording.run_attempts import Status
 from clustermodel.sim.events import AlarmClock, JobProcess
 from clustermodel.sim.job_process import SAVING, Execution, JobInSystem, Terms
 from clustermodel.sim.node_pool import may_have, one_of
-from clustermodel.sim.node_requests import idle_for
 from clustermodel.sim.node_types import at_speed
 from clustermodel.sim.resizing import image_on, times_on
 
@@ -130,7 +129,7 @@ class Decisions:
         elif queued.eligible is not None:
             columns = self._eligible_nodes(job, terms[0], columns)
         if run.speeds is not None:
-            columns = idle_for(run, queued, terms[0], queued.sets_eligible()) if columns is None else columns
+            columns = run.choice.idle_for(queued, terms[0], queued.sets_eligible()) if columns is None else columns
             if columns is not None:  # else the node pool refuses
                 terms = self._terms(decision, job, run.speeds.slowest(columns))
         gang = run.sharing.start(job, terms, columns)

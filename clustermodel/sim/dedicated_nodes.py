@@ -310,9 +310,9 @@ class OccupyingGang(DedicatedGang):
 
     def _plan_startup(self) -> None:
         """Plan to start up on its nodes, before all else but booting, and the epilog."""
-        number, costs, suspended_on = self.job.id, self._nodes.run.costs, self.owner.suspended_on
-        self._startup = costs.startup(number, self.nodes) if suspended_on is None or suspended_on != self.columns else 0
-        self.expected_end += self._startup + costs.epilog(number, self.nodes)
+        job, costs, suspended_on = self.owner.row, self._nodes.run.costs, self.owner.suspended_on
+        self._startup = costs.startup(job, self.nodes) if suspended_on is None or suspended_on != self.columns else 0
+        self.expected_end += self._startup + costs.epilog(job, self.nodes)
         if self._startup:
             self._since = None
             if self.state is RUNNING:
@@ -347,7 +347,7 @@ class OccupyingGang(DedicatedGang):
     def epilog(self, how: Status) -> int:
         if self._cleans or self._boots or how in (Status.FAILED, Status.SUSPENDED):
             return 0
-        return self._nodes.run.costs.epilog(self.job.id, self.nodes)
+        return self._nodes.run.costs.epilog(self.owner.row, self.nodes)
 
     def _leave(self) -> Generator[Event, object, None]:
         while not self._cleans:  # again if it is killed before it was saved, or a node fails

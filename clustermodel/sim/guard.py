@@ -94,7 +94,7 @@ class Guard:
             if (said := _NOT_WRITABLE.search(str(problem))) is None:
                 raise
             kind = {"QueuedJob": "jobs", "View": "what it is shown"}.get(said[2], "running jobs")
-            raise self._refusal(said[1], "", kind) from problem
+            raise self._refusal(said[1], kind) from problem
         finally:
             self._decides = False
 
@@ -110,22 +110,17 @@ class Guard:
 
         def set_field(thing: Any, name: str, value: object) -> None:
             if self._decides and name in fields:
-                raise self._refusal(name, _number_of(thing), of)
+                raise self._refusal(name, of)
             assign(thing, name, value)
 
         def delete_field(thing: Any, name: str) -> None:
             if self._decides and name in fields:
-                raise self._refusal(name, _number_of(thing), of, verb="deletes")
+                raise self._refusal(name, of, verb="deletes")
             object.__delattr__(thing, name)
 
         own = {"__slots__": (), "__setattr__": set_field, "__delattr__": delete_field, "__module__": kind.__module__}
         self._locked[kind] = locked = type(kind.__name__, (kind,), own)
         return locked
 
-    def _refusal(self, field: str, number: str, of: str, verb: str = "sets") -> DecisionError:
-        return DecisionError(f"policy {self._policy}: it {verb} {field}{number}; a policy may not change {of}")
-
-
-def _number_of(thing: Any) -> str:
-    job = thing.job if isinstance(thing, RunningJob) else thing
-    return f" of job {job.id}" if isinstance(job, QueuedJob) else " of the view"
+    def _refusal(self, field: str, of: str, verb: str = "sets") -> DecisionError:
+        return DecisionError(f"policy {self._policy}: it {verb} {field}; a policy may not change {of}")

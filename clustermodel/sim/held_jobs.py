@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from clustermodel.arrays import IntArray
 from clustermodel.job import DEPENDENCIES
@@ -13,6 +13,7 @@ from clustermodel.node_set import NodeSet, as_mask, from_mask
 from clustermodel.plans.by_node import ANY, Layout
 from clustermodel.sim.events import AlarmClock
 from clustermodel.sim.job_process import JobInSystem, progress
+from clustermodel.sim.rules import Rule
 from clustermodel.site import BITS, Concerns, Facts, Limits, Site
 from clustermodel.ticks import NEVER
 from clustermodel.workload.table import Singletons
@@ -58,8 +59,10 @@ _Stage = list[tuple[_Counter, int]]
 """Counters that a job has to pass together, each with the bits that hold for it."""
 
 
-class HeldJobs:
+class HeldJobs(Rule):
     """What counts against the limits of a site, and the jobs that they hold."""
+
+    rejects_late: ClassVar[bool] = True
 
     # A job that has been let go counts from then on until it leaves the system, whether it waits, runs or has been preempted.
     # So no policy can exceed a limit, whatever it starts.
@@ -101,11 +104,11 @@ class HeldJobs:
         self._awaits_cycle = False  # whether a job has been released for nodes that are idle
         self._settled = 0  # when gangs in rows were last brought up to date
 
-    def refuses(self, job: JobInSystem) -> bool:
-        """Return whether a limit, or a job that it depends on, never lets a job start."""
+    def admits(self, job: JobInSystem) -> bool:
+        """Return whether no limit, and no job that it depends on, keeps a job from starting for ever."""
         row = job.row
         if row.id in self._never:
-            return True
+            return False
         fewest = None  # nodes, where it is asked for
         for number, _, applies in self._concerns.of(row.id) if self._limits else ():
             for bit, most in self._most[number].items():
@@ -116,13 +119,13 @@ class HeldJobs:
                 if (bit == _WALL_TIME and row.estimate > most) or (
                     bit & (_PROCESSORS | _JOB_PROCESSORS) and row.nodes > most
                 ) or (bit == _PROCESSOR_TIME and row.nodes * row.estimate > most):  # fmt: skip
-                    return True
+                    return False
                 if bit & _ON_NODES and fewest is not None and fewest * (row.estimate if bit == _NODE_TIME else 1) > most:
-                    return True
-        return False
+                    return False
+        return True
 
-    def lets_go(self, job: JobInSystem) -> bool:
-        """Return whether a job that is submitted joins the queue at once; otherwise it is held."""
+    def holds(self, job: JobInSystem) -> bool:
+        """Return whether a job that is submitted is held; otherwise it joins the queue at once."""
         of_submission: _Stage = []
         of_running: _Stage = []
         for number, key, applies in self._concerns.of(job.row.id) if self._limits else ():
@@ -146,8 +149,8 @@ class HeldJobs:
         self._ahead[job.row.id] = [of_submission, of_running]
         if job.row.id in self._pending:
             self._waiting[job.row.id] = job
-            return False
-        return self._passes(job)
+            return True
+        return not self._passes(job)
 
     def began(self, job: int) -> list[JobInSystem]:
         """Note that a job has begun; return the jobs that join the queue now."""
@@ -208,6 +211,8 @@ class HeldJobs:
 
         Asked at the end of an instant, after the scheduling cycle, if there was one.
         """
+        if not self.changing:
+            return []
         now = self._run.env.now
         if cycled:
             self._settled = now

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from simpy import Event
 
-from clustermodel.job import JobRow, Sizes
+from clustermodel.job import UNSET, JobRow, Sizes
 from clustermodel.node_set import NodeSet, count, holds_any
 from clustermodel.plans.profile import SHORTEST_EXTENSION
 from clustermodel.policies.view import (
@@ -116,12 +116,12 @@ class JobInSystem:
     phases: list[Phase]  # of a malleable job, those that are over
 
     def __init__(self, row: JobRow, index: int) -> None:
-        submit, number, nodes, run_time, estimate, user, group, priority, _, memory, _, _, _ = row
-        self.queued = QueuedJob(number, nodes, submit, estimate, user, group, priority, memory if memory > 0 else 0)
+        memory = row.memory if row.memory > 0 else 0
+        self.queued = QueuedJob(row.id, row.nodes, row.submit, row.estimate, row.user, row.group, row.priority, memory)
         """The job as policies know it."""
         self.row = row  # the job as its stream submitted it
         self.index = index  # of its record
-        self.run_time = run_time  # how long it runs if nothing kills it, ticks; no policy sees this
+        self.run_time = row.run  # how long it runs if nothing kills it, ticks; no policy sees this
         self.image: Image | None = None  # what has been saved of it
         self.memory_on: NodeSet = ()  # the nodes on which it has memory, running or suspended, where memory is limited
         self.attempts = 0  # how often it has been started
@@ -133,9 +133,9 @@ class JobInSystem:
     def set_sizes(self, sizes: Sizes, nodes: int) -> None:
         """Make it malleable, on a machine of which so many nodes can be in use at a time."""
         of_sets = [nodes if allowed is None else count(allowed) for allowed in self.queued.sets_allowed()]
-        most = min(sizes.most, max(of_sets))
-        self.sizes, self.phases = sizes._replace(most=most), []
-        self.queued.sizes = sizes.least, most
+        most = max(of_sets) if sizes.most == UNSET else min(sizes.most, max(of_sets))
+        self.sizes, self.phases = Sizes(max(sizes.least, 1), most, sizes.resize), []
+        self.queued.sizes = self.sizes.least, most
 
     @property
     def saved(self) -> int:

@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import DecisionError, SpecificationError, counted
-from clustermodel.job import JobRow
+from clustermodel.job import Demand, Demands, JobRow
 from clustermodel.machine import Machine
 from clustermodel.node_set import NodeSet, as_mask, from_mask, is_node_set, lowest, text
 from clustermodel.plans.by_node import Layout, Nodes
 from clustermodel.policies.view import QueuedJob
-from clustermodel.sim.node_pool import may_have, one_of
+from clustermodel.sim.node_pool import NodePool, may_have, one_of
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.validation import require, to_gib
 
-if TYPE_CHECKING:
-    from clustermodel.sim.simulation import RunContext
-
 
 class NodeRequests:
-    """The shapes of the jobs of one run, by number (processors per node, most nodes, whole nodes), and the nodes for them."""
+    """The nodes for the jobs of one run that have shapes, or share the memory of nodes."""
 
-    def __init__(self, machine: Machine, shapes: Mapping[int, tuple[int, int, bool]]) -> None:
-        self._shapes, self._sizes = shapes, np.array(machine.node_sizes)
+    def __init__(self, machine: Machine) -> None:
+        self._sizes = np.array(machine.node_sizes)
         self.nodes = Nodes(
             machine.node_sizes, machine.node_memories, machine.sets_of_nodes(), consolidates=machine.allocation == "consolidate"
         )
 
     def row_of(self, row: JobRow, eligible: NodeSet | None) -> JobRow:
         """Return a job with all processors of its nodes, if it asks for whole nodes."""
-        per_node, _, whole = self._shapes.get(row.id, (0, 0, False))
-        if not whole:
+        if row.demand is None or row.demand.shape is None or not row.demand.shape.whole_nodes:
             return row
+        per_node = row.demand.shape.processors_per_node
         size = self._size_of(row.id, eligible)
         return row._replace(nodes=-(-row.nodes // (per_node or size)) * size)
 
@@ -49,9 +45,9 @@ class NodeRequests:
             )
         return int(sizes[0])
 
-    def lay_out(self, job: QueuedJob) -> bool:
+    def lay_out(self, job: QueuedJob, demand: Demand | None) -> bool:
         """Note the layout of a job; return whether it fits on the empty machine."""
-        if (shape := self._shapes.get(job.id)) is not None:
+        if demand is not None and (shape := demand.shape) is not None:
             per_node, most_nodes, whole = shape
             job.layout = Layout(self._size_of(job.id, job.eligible) if whole else per_node, most_nodes)
         return self.nodes.choose_of(job, job.nodes, self.nodes.total, job.sets_allowed()) is not None
@@ -101,34 +97,41 @@ def _asked(job: QueuedJob, processors: int) -> str:
     return ", ".join(words)
 
 
-def requests_of(machine: Machine, shapes: Mapping[int, tuple[int, int, bool]], *, by_node: bool = False) -> NodeRequests | None:
+def requests_of(machine: Machine, demands: Demands, *, by_node: bool = False) -> NodeRequests | None:
     """Return what the jobs of a run ask of nodes; ``None`` where a number of processors is all, and it is not ``by_node``."""
     if machine.has_shared_nodes:
-        differ = bool(shapes) or by_node or machine.node_memories is not None or bool(machine.sets_of_nodes())
+        shaped = any(demand is not None and demand.shape for demand in demands)
+        differ = shaped or by_node or machine.node_memories is not None or bool(machine.sets_of_nodes())
         where = " where jobs have shapes, or limits count nodes"
         require(not differ or machine.power_cap_w is None, "Machine.power_cap_w", machine.power_cap_w, "it must be None", where)
-        return NodeRequests(machine, shapes) if differ else None
-    for job, (per_node, most_nodes, _) in shapes.items():
-        if per_node > 1 or most_nodes:
+        return NodeRequests(machine) if differ else None
+    for demand, job in demands.items():
+        if demand is not None and demand.shape and (demand.shape.processors_per_node > 1 or demand.shape.most_nodes):
             raise SpecificationError(
                 f"job {job}: a shape is not allowed where nodes have one processor; give Machine(processors_per_node=...)"
             )
     return None
 
 
-def idle_for(run: RunContext, job: QueuedJob, nodes: int, sets: Iterable[NodeSet | None]) -> NodeSet | None:
-    """Return the idle nodes on which a job would start now, in the first of some sets; ``None`` where it does not fit."""
-    idle = run.pool.idle_nodes.as_set()
-    if run.requests is not None:
-        return run.requests.fits(job, nodes, idle, run.saved, sets)
-    if run.saved.free is None:
+class NodeChoice:
+    """Which idle nodes a job would have if it started now."""
+
+    def __init__(self, pool: NodePool, saved: SavedWork, requests: NodeRequests | None) -> None:
+        self._pool, self._saved, self._requests = pool, saved, requests
+
+    def idle_for(self, job: QueuedJob, nodes: int, sets: Iterable[NodeSet | None]) -> NodeSet | None:
+        """Return so many idle nodes, in the first of some sets; ``None`` where the job does not fit."""
+        idle, memory = self._pool.idle_nodes.as_set(), self._saved.free
+        if self._requests is not None:
+            return self._requests.fits(job, nodes, idle, self._saved, sets)
+        if memory is None:
+            for eligible in sets:
+                if (lowest_ones := self._pool.idle_nodes.lowest_of(idle if eligible is None else eligible, nodes)) is not None:
+                    return lowest_ones
+            return None
+        free = as_mask(idle) & memory.nodes_with(job.memory)
         for eligible in sets:
-            if (lowest_ones := run.pool.idle_nodes.lowest_of(idle if eligible is None else eligible, nodes)) is not None:
-                return lowest_ones
+            suitable = free if eligible is None else free & as_mask(eligible)
+            if suitable.bit_count() >= nodes:
+                return from_mask(lowest(suitable, nodes))
         return None
-    free = as_mask(idle) & run.saved.free.nodes_with(job.memory)
-    for eligible in sets:
-        suitable = free if eligible is None else free & as_mask(eligible)
-        if suitable.bit_count() >= nodes:
-            return from_mask(lowest(suitable, nodes))
-    return None

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from clustermodel.job import JobRow
+from clustermodel.job import Demands, JobRow
 from clustermodel.machine import Machine, has_features
 from clustermodel.node_set import NodeSet, as_mask, from_mask
-from clustermodel.sim.partitions import ANYWHERE, NONE_LIFTED, Lifted, Partitions, Place, place_in
+from clustermodel.sim.partitions import ANYWHERE, NO_LIFTING, Lifting, Partitions, Place, place_in
 from clustermodel.validation import to_kib
 
 
@@ -27,11 +26,8 @@ class _Group(NamedTuple):
 class NodeTypes:
     """The types of the nodes of a machine, perhaps in partitions, in one run."""
 
-    def __init__(
-        self, machine: Machine, partitions: Partitions | None, types: Mapping[int, str], features: Mapping[int, str]
-    ) -> None:
-        # By job id: the types of which each node must be one, and the features that each must have.
-        self._partitions, self._types, self._features = partitions, types, features
+    def __init__(self, machine: Machine, partitions: Partitions | None) -> None:
+        self._partitions = partitions
         self._whole = (1 << machine.processors) - 1
         rest, memories = self._whole, machine.node_memories
         self._groups: list[_Group] = []
@@ -48,7 +44,7 @@ class NodeTypes:
         place = ANYWHERE if self._partitions is None else self._partitions.of(row)
         if place is None:
             return None
-        types, features = self._types.get(row.id), self._features.get(row.id)
+        types, features = (None, None) if row.demand is None else (row.demand.node_type, row.demand.features)
         mask = 0
         for group in self._groups:
             named = types is None or group.name in re.split(r"\s*,\s*", types.strip())
@@ -62,23 +58,13 @@ class NodeTypes:
         return place_in(sets, place.priority) if sets else None
 
 
-def places_of(
-    machine: Machine,
-    partition_of: Mapping[int, str],
-    type_of: Mapping[int, str],
-    features_of: Mapping[int, str],
-    *,
-    all_named: bool = False,
-    lifted: Lifted = NONE_LIFTED,
-) -> Partitions | NodeTypes | None:
-    """Return which nodes jobs may have, by what they name, by their numbers; ``None`` where each may have all.
-
-    With ``all_named``, ``partition_of`` has all jobs of the run.  ``lifted``: for which jobs limits of partitions do not hold.
-    """
-    partitions = Partitions(machine, partition_of, all_named=all_named, lifted=lifted) if machine.partitions else None
-    if not machine.node_types or not (type_of or features_of or any(each.memory_gib for each in machine.node_types)):
+def places_of(machine: Machine, demands: Demands, lifting: Lifting = NO_LIFTING) -> Partitions | NodeTypes | None:
+    """Return which nodes jobs may have, by what they demand; ``None`` where each may have all."""
+    partitions = Partitions(machine, demands, lifting) if machine.partitions else None
+    named = any(demand is not None and (demand.node_type or demand.features) for demand in demands)
+    if not machine.node_types or not (named or any(each.memory_gib for each in machine.node_types)):
         return partitions
-    return NodeTypes(machine, partitions, type_of, features_of)
+    return NodeTypes(machine, partitions)
 
 
 class Speeds:

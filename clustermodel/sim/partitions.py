@@ -6,12 +6,12 @@ One that has no nodes beside those of another one is not tried: that one has roo
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache, reduce
 from operator import or_
 from typing import Final, NamedTuple
 
-from clustermodel.job import JobRow
+from clustermodel.job import Demand, Demands, JobRow
 from clustermodel.machine import Machine
 from clustermodel.node_set import NodeSet, as_mask, count, from_mask
 from clustermodel.ticks import NEVER, to_ticks
@@ -46,42 +46,49 @@ class _Limits(NamedTuple):
     size: int
 
 
-class Lifted(NamedTuple):
-    """By number, the jobs for which limits of partitions do not hold: those of wall time, and those of nodes."""
+class Lifting(NamedTuple):
+    """The QOS whose jobs are exempt from limits of partitions: from those of wall time, and from those of nodes."""
 
-    time: Container[int]
-    nodes: Container[int]
+    time: frozenset[str] = frozenset()
+    nodes: frozenset[str] = frozenset()
 
 
-NONE_LIFTED: Final = Lifted((), ())
+NO_LIFTING: Final = Lifting()
 
 
 class Partitions:
-    """The partitions of a machine in one run, in which all jobs name some or, as far as is known, some do not."""
+    """The partitions of a machine in one run."""
 
-    def __init__(self, machine: Machine, named: Mapping[int, str], *, all_named: bool, lifted: Lifted = NONE_LIFTED) -> None:
-        self._nodes, self._named = machine.processors, named  # by job id, the partitions that a job names, separated by commas
+    def __init__(self, machine: Machine, demands: Demands, lifting: Lifting = NO_LIFTING) -> None:
         partitions = machine.partitions
-        self._lifted = lifted
+        self._nodes, self._lifting = machine.processors, lifting
         self._by_name = {partition.name: partition for partition in partitions}
         self._sets = dict(zip(self._by_name, machine.sets_of_nodes(), strict=False))
         self._default = next((partition.name for partition in partitions if partition.default), None)
         self._sizes = {name: count(nodes) for name, nodes in self._sets.items()}
-        self._may_have_all = self._default is None and not all_named
+        named = {self._names_of(demand) for demand in demands}
+        self._may_have_all = None in named  # whether some job may
+        self._named = {names for names in (*named, self._default) if names is not None}
         self._limits = lru_cache(maxsize=4096)(self._limits_of)
         self._place = lru_cache(maxsize=4096)(self._place_in)
 
+    def _names_of(self, demand: Demand | None) -> str | None:
+        """Return the partitions of which a job may have one, separated by commas; ``None``: it may have all nodes."""
+        return self._default if demand is None or demand.partition is None else demand.partition
+
     def of(self, row: JobRow) -> Place | None:
         """Return the nodes that a job may have; ``None``: none of its partitions can ever hold it."""
-        if (names := self._named.get(row.id, self._default)) is None:
+        demand = row.demand
+        if (names := self._names_of(demand)) is None:
             return ANYWHERE
-        nodes, lifted = row.nodes, self._lifted
-        estimate = 0 if row.id in lifted.time else row.estimate
+        qos, nodes, estimate = None if demand is None else demand.qos, row.nodes, row.estimate
+        if qos in self._lifting.time:
+            estimate = 0
         allowed = tuple(
             [
                 each.name
                 for each in self._limits(names)
-                if estimate <= each.longest and nodes <= (each.size if row.id in lifted.nodes else each.most)
+                if estimate <= each.longest and nodes <= (each.size if qos in self._lifting.nodes else each.most)
             ]
         )
         return self._place(allowed) if allowed else None
@@ -94,7 +101,7 @@ class Partitions:
         if self._may_have_all:
             return []
         parts: list[int] = []
-        for names in {*self._named.values(), *([] if self._default is None else [self._default])}:
+        for names in self._named:
             if mask := self._mask(each.name for each in self._limits(names)):
                 apart = [part for part in parts if not part & mask]
                 parts = [*apart, mask | sum(part for part in parts if part & mask)]

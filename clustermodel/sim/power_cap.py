@@ -7,17 +7,16 @@ of its pool is up; the failed node is then out of service when it is repaired.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from clustermodel.machine import Machine
 from clustermodel.node_set import NodeSet, from_mask, lowest, mask_of, members
 from clustermodel.plans.power_cap import CappedPool, capped_pools, most_in_use
 from clustermodel.policies.view import QueuedJob
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.sim.events import Clock
 from clustermodel.sim.job_process import JobInSystem
-
-if TYPE_CHECKING:
-    from clustermodel.sim.simulation import RunContext
+from clustermodel.sim.rules import Rule
 
 
 def cap_of(machine: Machine) -> PowerCap | None:
@@ -112,36 +111,40 @@ class _Waits:
         return ticks
 
 
-class CapWaits:
+class CapWaits(Rule):
     """How long each job has waited while enough nodes were idle for it, but for those out of service because of the cap."""
 
     # By the nodes that jobs may have; whether a job fits is a matter of numbers here.
 
-    def __init__(self, run: RunContext, cap: PowerCap) -> None:
-        self._run, self._cap, self._nodes = run, cap, run.machine.processors
+    def __init__(self, env: Clock, records: JobRecords, cap: PowerCap, nodes: int, unused: Callable[[], int]) -> None:
+        self._env, self._records, self._cap, self._nodes = env, records, cap, nodes
+        self._unused = unused  # which nodes no gang has, a bitmask
         self._waits: dict[tuple[NodeSet | None, ...], _Waits] = {}
         self._before: dict[int, int] = {}  # by id of a waiting job: what had been counted when it joined the queue
 
-    def joined(self, jobs: Iterable[QueuedJob]) -> None:
+    def before_cycle(self, submitted: list[QueuedJob], requeued: list[QueuedJob]) -> list[JobInSystem]:
         """Note which jobs have joined the queue at the present."""
-        now = self._run.env.now
-        for job in jobs:
+        now = self._env.now
+        for job in (*submitted, *requeued):
             sets = job.sets_allowed()
             if (waits := self._waits.get(sets)) is None:
                 waits = self._waits[sets] = _Waits(self._nodes, now)
             waits.settle(now)
             self._before[job.id] = waits.of(job.nodes)
+        return []
 
     def started(self, job: JobInSystem) -> None:
         """Count how long a job has waited that starts."""
         waits, queued = self._waits[job.queued.sets_allowed()], job.queued
-        waits.settle(self._run.env.now)
+        waits.settle(self._env.now)
         if ticks := waits.of(queued.nodes) - self._before.pop(queued.id):
-            self._run.records.waited_for_cap(job.index, ticks)
+            self._records.waited_for_cap(job.index, ticks)
 
-    def note(self) -> None:
+    def after_instant(self, *, cycled: bool) -> None:
         """Note how many nodes are idle from now on, and how many would be but for the cap."""
-        now, unused, spare = self._run.env.now, self._run.sharing.unused(), self._cap.spare
+        if not cycled:
+            return
+        now, unused, spare = self._env.now, self._unused(), self._cap.spare
         for sets, waits in self._waits.items():
             masks = [-1 if allowed is None else mask_of(allowed) for allowed in sets]
             would_fit = max([((unused | spare) & mask).bit_count() for mask in masks])

@@ -6,9 +6,10 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from heapq import heappop, heappush
 from math import gcd
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from clustermodel.errors import DecisionError
+from clustermodel.job import Demand, Demands, JobRow
 from clustermodel.node_set import NodeSet, as_mask, from_mask, text
 from clustermodel.plans.windows import Windows
 from clustermodel.policies.view import QueuedJob, RunningJob
@@ -17,6 +18,7 @@ from clustermodel.recording.run_attempts import Status
 from clustermodel.sim.events import AlarmClock
 from clustermodel.sim.job_process import Execution, JobInSystem
 from clustermodel.sim.resizing import times_on
+from clustermodel.sim.rules import Rule
 from clustermodel.ticks import NEVER, to_seconds
 from clustermodel.validation import require
 
@@ -24,17 +26,18 @@ if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
 
 MOST_PHASES: Final = 1000  # after which a policy that decides at times of its own is not waited for any longer
-Names = Mapping[int, str]  # by job id
 _Bars = tuple[list[int], list[NodeSet | None]]  # begins of windows, and what a job may have that ends by the first, second, ...
 
 
-class Reservations:
+class Reservations(Rule):
     """The windows of a machine in one run."""
+
+    rejects_late: ClassVar[bool] = True
 
     # Where gangs share nodes in time, in `rows` rows, jobs are expected to leave them as late as they may; 0: they do not.
     # Jobs start at multiples of `step` ticks only.
 
-    def __init__(self, run: RunContext, accounts: Names, users: Names, asked: Names, rows: int, step: int) -> None:
+    def __init__(self, run: RunContext, demands: Demands, rows: int, step: int) -> None:
         machine, charge = run.machine, run.machine.checkpointing.restart_charge
         must = "it must be 'on-start'"
         require(charge == "on-start", "Checkpointing.restart_charge", charge, must, " where nodes are kept free")
@@ -44,8 +47,9 @@ class Reservations:
         self._phases = min(self._step // gcd(self._step, self.windows.period), MOST_PHASES) if self.windows.period else 1
         self.changed = False  # whether one begins or ends at the present instant
         self._run, self._specified = run, machine.reservations
-        self._accounts, self._users, self._asked = accounts, users, asked
-        self._by_name = {name for names in set(asked.values()) for name in names.split(",")}  # reservations that jobs name
+        # Reservations that jobs name.
+        asked = [demand.reservation for demand in demands if demand is not None and demand.reservation is not None]
+        self._by_name = {name for names in asked for name in names.split(",")}
         self._whole = (1 << machine.processors) - 1
         self._alarm = AlarmClock(run.env, self._ring)
         # How often since a gang last ran, a node was down or a job joined the queue, and all that is there once is over.
@@ -57,15 +61,22 @@ class Reservations:
         # Job id -> on how many nodes, and how long, windows let it run again and again.
         self._at_any_time: dict[int, tuple[int, int]] = {}
 
-    def admit(self, job: JobInSystem) -> bool:
+    def admits(self, job: JobInSystem) -> bool:
+        """Return whether windows let a job start at any time; note it if they do not."""
+        if not self.admits_later(job):
+            self._run.records.in_no_window.add(job.index)
+            return False
+        return True
+
+    def admits_later(self, job: JobInSystem) -> bool:
         """Note from which windows a job is barred; return whether these let it start at any time."""
-        queued, bit = job.queued, self.windows.bits
-        asked = self._asked.get(queued.id, "").split(",")
+        queued, demand, bit = job.queued, job.row.demand or Demand(), self.windows.bits
+        asked = (demand.reservation or "").split(",")
         for reservation, window in zip(self._specified, self.windows.reservations, strict=True):
             if reservation.name in self._by_name:
                 admits = reservation.name in asked
             else:
-                admits = reservation.admits(self._accounts.get(queued.id), self._users.get(queued.id))
+                admits = reservation.admits(demand.account, demand.user)
             if admits:
                 bit &= ~window.bit
         queued.barred = bit
@@ -83,12 +94,15 @@ class Reservations:
             heappush(self._last_starts, (last, job.queued.id))
         return last >= 0
 
-    def left(self, job: int) -> None:
+    def left(self, job: JobInSystem) -> list[JobInSystem]:
         """Forget a job that has left the system."""
-        self._at_any_time.pop(job, None)
+        self._at_any_time.pop(job.row.id, None)
+        return []
 
-    def too_late(self) -> list[JobInSystem]:
+    def before_cycle(self, submitted: list[QueuedJob], requeued: list[QueuedJob]) -> list[JobInSystem]:
         """Return the jobs in the queue that cannot start any more before windows that do not end."""
+        if submitted or requeued:
+            self.wait_again()
         late: dict[int, JobInSystem] = {}
         while self._last_starts and self._last_starts[0][0] < self._run.env.now:
             number = heappop(self._last_starts)[1]
@@ -124,7 +138,8 @@ class Reservations:
         job, now = gang.job, self._run.env.now
         ends = max(gang.expected_end, now + 1)
         if self._rows:
-            ends = now + self._stretched(max(gang.length - gang.executed(), 1) + gang.overhead_to_come(), job, gang.nodes)
+            left = max(gang.length - gang.executed(), 1) + gang.overhead_to_come()
+            ends = now + self._stretched(left, gang.owner.row, gang.nodes)
         barred = self.windows.barred(now, ends - now, job.barred) & as_mask(columns) & ~as_mask(before)
         if barred:
             nodes, until_s = text(from_mask(barred)), to_seconds(ends)
@@ -145,7 +160,7 @@ class Reservations:
         ticks = sum(ticks for _, ticks in saved.in_all(saved.saving(gang, how), gang.nodes)) + gang.epilog(how)
         begun = self.windows.barred(now, 0, barred_from)  # a gang that is there already leaves the sooner
         return (
-            not self.windows.barred(now, self._stretched(ticks, gang.job, gang.nodes), barred_from)
+            not self.windows.barred(now, self._stretched(ticks, gang.owner.row, gang.nodes), barred_from)
             & ~begun
             & as_mask(gang.columns)
         )
@@ -158,6 +173,10 @@ class Reservations:
         run = self._run
         unused = run.sharing.unused() | (0 if run.cap is None else run.cap.spare)
         return (reserved & unused & ~(0 if run.switched_off is None else run.switched_off.off)).bit_count()
+
+    def after_instant(self, *, cycled: bool) -> None:
+        """Charge idle nodes, also where jobs have been submitted that are held."""
+        self.note()
 
     def note(self) -> None:
         """Charge idle nodes that are reserved from now on, and wait for the next begin or end."""
@@ -216,12 +235,12 @@ class Reservations:
     def _expected(self, job: JobInSystem) -> int:
         """Return how long a waiting job can be expected to have its nodes if it starts now, ticks."""
         ticks = job.queued.estimate if job.image is None else times_on(self._run, job, job.image.nodes)[1]
-        return self._stretched(self._run.saved.holding(job, ticks), job.queued, job.saved_on or job.queued.nodes)
+        return self._stretched(self._run.saved.holding(job, ticks), job.row, job.saved_on or job.queued.nodes)
 
-    def _stretched(self, ticks: int, job: QueuedJob, nodes: int) -> int:
+    def _stretched(self, ticks: int, job: JobRow, nodes: int) -> int:
         if not self._rows:
             return ticks
-        return self._time_slicing.longest(ticks, self._rows, self._run.costs.switch(job.id, nodes))
+        return self._time_slicing.longest(ticks, self._rows, self._run.costs.switch(job, nodes))
 
     def _mask(self, nodes: NodeSet | None) -> int:
         return self._whole if nodes is None else as_mask(nodes)

@@ -29,7 +29,6 @@ from clustermodel.recording.job_records import EndedPhase
 from clustermodel.recording.run_attempts import REQUEUING, UNKNOWN, Status
 from clustermodel.sim.job_process import ENDS, SAVING, Execution, Image, JobInSystem, Phase, ResizeCost, image_after
 from clustermodel.sim.node_pool import may_have
-from clustermodel.sim.node_requests import idle_for
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
@@ -189,7 +188,7 @@ class Resizes:
         if more <= 0:
             columns: NodeSet | None = lowest_part(gang.columns, nodes)
         else:
-            others = idle_for(run, gang.job, more, self._eligible(gang, nodes))
+            others = run.choice.idle_for(gang.job, more, self._eligible(gang, nodes))
             columns = None if others is None else union(gang.columns, others)
         if columns is None or ((barred := self.barred(gang, nodes)) and barred & as_mask(columns)):
             return None
@@ -225,7 +224,7 @@ class Resizes:
         """Return how long a gang holds nodes that executes for so many ticks: with its periodic checkpoints and the epilog."""
         interval, checkpoint = self._run.saved.checkpoints_of(job, nodes)
         costs = self._run.costs
-        held = ticks + (costs.epilog(job.queued.id, nodes) if costs.occupy else 0)
+        held = ticks + (costs.epilog(job.row, nodes) if costs.occupy else 0)
         return held if interval is None else held + (ticks - 1) // interval * checkpoint
 
     def carry_out(self, gang: Execution, nodes: int | None, columns: NodeSet | None) -> None:

@@ -132,7 +132,7 @@ class SavedWork:
         return interval, 0 if interval is None else self.costs.in_all(job, nodes)[0]
 
     def _switch(self, job: JobInSystem, nodes: int) -> list[Overhead]:
-        return _costing((Account.CONTEXT_SWITCH, self._job_costs.switch(job.queued.id, nodes)))
+        return _costing((Account.CONTEXT_SWITCH, self._job_costs.switch(job.row, nodes)))
 
     def holding(self, job: JobInSystem, ticks: int, on: int | None = None) -> int:
         """Return how long a waiting job can be expected to hold nodes from now on if it executes for ``ticks`` in all.
@@ -144,13 +144,13 @@ class SavedWork:
             nodes, ticks = image.nodes, max(ticks - image.work, 1)
             checkpoint, restoring = self.costs.in_all(job, nodes)
             if image.columns is not None:  # in memory: of other nodes at worst
-                restoring = max(checkpoint + restoring, self._job_costs.switch(job.queued.id, nodes))
+                restoring = max(checkpoint + restoring, self._job_costs.switch(job.row, nodes))
         interval, checkpoint = self.checkpoints_of(job, nodes)
         checkpoints = 0 if interval is None else (ticks - 1) // interval
         held = self._boot + restoring + ticks + checkpoints * checkpoint
         if self._job_costs.occupy:
-            number, nodes = job.queued.id, on or nodes
-            held += self._job_costs.startup(number, nodes) + self._job_costs.epilog(number, nodes)
+            nodes = on or nodes
+            held += self._job_costs.startup(job.row, nodes) + self._job_costs.epilog(job.row, nodes)
         return held
 
     def restored(self, gang: Execution, since: int | None = None) -> None:

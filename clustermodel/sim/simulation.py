@@ -11,7 +11,7 @@ import numpy as np
 from simpy import Event, Process, Timeout
 
 from clustermodel.errors import SpecificationError
-from clustermodel.job import JobRow, OwnCosts, Sizes
+from clustermodel.job import NO_DEMANDS, Demands, JobRow
 from clustermodel.machine import Machine
 from clustermodel.node_set import NodeSet
 from clustermodel.policies.interface import Policy, Reason, Setup, decide_of
@@ -21,6 +21,7 @@ from clustermodel.recording.matrix_history import History, SliceLog
 from clustermodel.sim.checkpoint_store import Store
 from clustermodel.sim.coordinator import Coordinator
 from clustermodel.sim.dedicated_nodes import DedicatedNodes
+from clustermodel.sim.estimates import Estimates
 from clustermodel.sim.events import Clock, InstantSettled
 from clustermodel.sim.guard import Guard, is_shipped
 from clustermodel.sim.held_jobs import HeldJobs
@@ -28,12 +29,13 @@ from clustermodel.sim.job_costs import JobCosts
 from clustermodel.sim.job_process import Execution, JobInSystem
 from clustermodel.sim.node_failures import NodeStates
 from clustermodel.sim.node_pool import NodePool
-from clustermodel.sim.node_requests import NodeRequests, requests_of
+from clustermodel.sim.node_requests import NodeChoice, NodeRequests, requests_of
 from clustermodel.sim.node_types import NodeTypes, Speeds, places_of
-from clustermodel.sim.partitions import NONE_LIFTED, Lifted, Partitions
+from clustermodel.sim.partitions import NO_LIFTING, Lifting, Partitions
 from clustermodel.sim.power_cap import CapWaits, cap_of
-from clustermodel.sim.reservations import Names, Reservations
+from clustermodel.sim.reservations import Reservations
 from clustermodel.sim.resizing import Resizes
+from clustermodel.sim.rules import Rule
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.signals import signals_between_events
 from clustermodel.sim.site_order import SiteOrder
@@ -72,14 +74,10 @@ class RunContext:
         order: SiteOrder | None,
         places: Partitions | NodeTypes | None,
         requests: NodeRequests | None,
-        accounts: Names,
-        users: Names,
-        asked: Names,
+        demands: Demands,
         rows: int,
         guard: Guard | None,
         step: int,
-        sizes: Mapping[int, Sizes],
-        own_costs: Mapping[int, OwnCosts],
     ) -> None:
         self.machine, self.speedup, self.records = machine, speedup, records
         self.guard = guard  # what keeps a user's policy from assigning to jobs; ``None`` where the policy is of this package
@@ -89,7 +87,6 @@ class RunContext:
         self.places = places  # which nodes jobs may have; ``None`` where each may have all
         self.rows = rows  # of the Ousterhout matrix; 0 where gangs do not share nodes in time
         self.requests = requests  # what jobs ask of nodes; ``None`` where that is a number of processors
-        self.order = order  # the order of the queue, if it is the site's
         speeds = machine.node_speeds
         self.speeds = None if speeds is None else Speeds(speeds, machine.node_sizes)  # of nodes, if these differ
         self.held = held  # the jobs that rules of the site keep from the queue; ``None`` without rules
@@ -100,22 +97,34 @@ class RunContext:
         self.ledger = Ledger(machine.processors)
         self.pool = NodePool(self.env, machine)  # the nodes, and the queue for them
         self.store = Store(self.env, machine)  # where gangs are checkpointed
-        self.costs = JobCosts(machine, own_costs)  # what gangs pay by their number of nodes
+        self.costs = JobCosts(machine, demands)  # what gangs pay by their number of nodes
         self.saved = SavedWork(self)  # what is saved of preempted jobs
+        self.choice = NodeChoice(self.pool, self.saved, requests)  # which idle nodes a job would have
         self.cap = cap_of(machine)  # which nodes are out of service because of the power cap; ``None`` where none are
         self.states = NodeStates(self)  # which nodes are down
         self.switched_off = None if machine.idle_off is None else SwitchedOff(self, machine.idle_off)  # which nodes are off
         self.pool.switched_off = self.switched_off
-        self.sizes = sizes  # of the malleable jobs, by id
         self.resizes = Resizes(self)
         # When nodes are kept free.
-        self.reservations = Reservations(self, accounts, users, asked, rows, step) if machine.windows else None
+        self.reservations = Reservations(self, demands, rows, step) if machine.windows else None
         # Whether all jobs may have all nodes at any time, so that nothing of this kind has to be looked at.
         self.any_node = places is None and requests is None and self.speeds is None and self.reservations is None
         self.sharing: Sharing = DedicatedNodes(self)  # gives nodes to gangs; time sharing from a first row on
-        self.unreported = UnreportedEnds(self)  # where each event of an instant is a scheduling cycle
+        # Where each event of an instant is a scheduling cycle.
+        self.unreported = UnreportedEnds(self.pool, self.saved, self.choice)
         # How long jobs wait because of the power cap.
-        self.cap_waits = None if self.cap is None or records.ids_rise else CapWaits(self, self.cap)
+        self.cap_waits: CapWaits | None = None
+        if self.cap is not None and not records.ids_rise:
+            self.cap_waits = CapWaits(self.env, records, self.cap, machine.processors, self._unused)
+        if order is not None:
+            order.begin(self.env, self.pool, self.running)
+        self.rules: tuple[Rule, ...] = tuple(
+            [rule for rule in (self.reservations, held, order, self.cap_waits) if rule is not None]
+        )
+
+    def _unused(self) -> int:
+        """Return the nodes that no gang has, a bitmask, however gangs share nodes by now."""
+        return self.sharing.unused()
 
 
 class Outcome(NamedTuple):
@@ -145,17 +154,8 @@ def simulate(
     records: JobRecords | None = None,
     held: HeldJobs | None = None,
     order: SiteOrder | None = None,
-    partition_of: Mapping[int, str] | None = None,
-    all_named: bool = False,
-    type_of: Mapping[int, str] | None = None,
-    features_of: Mapping[int, str] | None = None,
-    shapes: Mapping[int, tuple[int, int, bool]] | None = None,
-    account_of: Mapping[int, str] | None = None,
-    user_of: Mapping[int, str] | None = None,
-    reservation_of: Mapping[int, str] | None = None,
-    sizes: Mapping[int, Sizes] | None = None,
-    own_costs: Mapping[int, OwnCosts] | None = None,
-    lifted: Lifted = NONE_LIFTED,
+    demands: Demands = NO_DEMANDS,
+    lifting: Lifting = NO_LIFTING,
     by_node: bool = False,
 ) -> Outcome:
     """Run ``policy`` on ``machine`` until every job of every stream has ended.
@@ -165,11 +165,9 @@ def simulate(
     failures, by default with seed 0; ``explain``, ``fidelity``, ``events`` and ``history`` are those of
     :class:`~clustermodel.experiment.scenario.Scenario`; ``progress`` is called now and then with the number of jobs submitted
     since the last call.  ``held`` keeps jobs from the queue and ``order`` the queue in order, by the rules of a site;
-    ``partition_of`` (with ``all_named``: of all jobs), ``type_of``, ``features_of`` and ``reservation_of`` are what jobs name,
-    by number, ``account_of`` and ``user_of`` whose they are, and ``shapes`` how their processors must lie on nodes
-    (:meth:`~clustermodel.workload.streams.JobStreams.shapes`).  ``sizes`` are those of malleable jobs,
-    and ``own_costs`` those of jobs that do not cost what the machine says.  ``lifted`` are the limits of partitions that do not
-    hold for some jobs, and ``by_node`` says whether it matters on which of the nodes with several processors jobs are.
+    ``demands`` are all demands that jobs of the streams have, which some parts of the mechanism have to know before.
+    ``lifting``: whose jobs are exempt from limits of partitions; ``by_node``: whether it matters on which of the nodes with
+    several processors jobs are.
 
     Raises:
         DecisionError: the policy asked for something impossible, or left jobs waiting for ever.
@@ -178,8 +176,7 @@ def simulate(
         TraceError: a stream read from a file is malformed.
     """
     process = os.getpid()
-    places = places_of(machine, partition_of or {}, type_of or {}, features_of or {}, all_named=all_named, lifted=lifted)
-    requests = requests_of(machine, shapes or {}, by_node=by_node)
+    places, requests = places_of(machine, demands, lifting), requests_of(machine, demands, by_node=by_node)
     records = JobRecords() if records is None else records
     run = RunContext(
         machine,
@@ -193,16 +190,12 @@ def simulate(
         order=order,
         places=places,
         requests=requests,
-        accounts=account_of or {},
-        users=user_of or {},
-        asked=reservation_of or {},
+        demands=demands,
         rows=getattr(policy, "rows_on", lambda _machine: 0)(machine),
         guard=None if is_shipped(policy) else Guard(policy.name),
         step=getattr(policy, "step_on", lambda _machine: 0)(machine),
-        sizes=sizes or {},
-        own_costs=own_costs or {},
     )
-    env = run.env
+    env, estimates = run.env, Estimates(run.jobs, run.saved, run.resizes, run.costs)
     decide = decide_of(
         policy,
         Setup(
@@ -212,18 +205,18 @@ def simulate(
             explain,
             machine,
             speedup,
-            run_time=lambda job: run.jobs[job.id].run_time,
-            holding=lambda job, ticks, nodes=None: run.saved.holding(run.jobs[job.id], ticks, nodes),
-            transfer_times=lambda job: run.saved.costs.of(run.jobs[job.id], job.nodes),
-            resize_time=lambda job, before, after: run.resizes.ticks(run.jobs[job.id], before, after),
+            run_time=estimates.run_time,
+            holding=estimates.holding,
+            transfer_times=estimates.transfer_times,
+            resize_time=estimates.resize_time,
             node_sets=() if places is None else machine.sets_of_nodes(),
             disjoint=disjoint_parts(run),
             by_node=requests is not None,
             one_by_one=run.one_by_one,
-            switch_time=lambda job: run.costs.switch(job.id, job.nodes),
+            switch_time=estimates.switch_time,
             own_switches=run.costs.switch_of_all is None,
             occupies=run.costs.occupy,
-            occupied=lambda job, nodes: (run.costs.startup(job.id, nodes), run.costs.epilog(job.id, nodes)),
+            occupied=estimates.occupied,
         ),
     )
     coordinator = Coordinator(run, policy.name, decide, len(streams))
@@ -265,7 +258,8 @@ def _cut_logs(run: RunContext) -> None:
 def disjoint_parts(run: RunContext) -> list[NodeSet]:
     """Return the parts of the machine that can be scheduled separately; none if that is one, or something ties them."""
     machine = run.machine
-    tied = machine.failures or machine.windows or run.cap or run.order or run.requests or run.speeds or run.one_by_one
+    ordered = any(isinstance(rule, SiteOrder) for rule in run.rules)
+    tied = machine.failures or machine.windows or run.cap or ordered or run.requests or run.speeds or run.one_by_one
     return run.places.disjoint() if isinstance(run.places, Partitions) and not tied else []
 
 

@@ -9,6 +9,10 @@ from math import exp, expm1, log, prod
 from operator import attrgetter
 
 from clustermodel.policies.view import QueuedJob, RunningJob
+from clustermodel.sim.events import Clock
+from clustermodel.sim.job_process import JobInSystem
+from clustermodel.sim.node_pool import NodePool
+from clustermodel.sim.rules import Rule
 from clustermodel.site import PARENT, Facts, FairShare, Multifactor, account_paths
 from clustermodel.ticks import to_ticks
 
@@ -56,7 +60,7 @@ class Usage:
         return True
 
 
-class SiteOrder:
+class SiteOrder(Rule):
     """The order of the queue in one run."""
 
     def __init__(self, order: FairShare | Multifactor, facts: Facts, nodes: int) -> None:
@@ -97,6 +101,24 @@ class SiteOrder:
             leaf: prod(self._share[place] / beside[_above(place)] for place in dict.fromkeys(places))
             for leaf, places in self._places.items()
         }
+
+    def begin(self, env: Clock, pool: NodePool, running: Mapping[int, RunningJob]) -> None:
+        """Be told of the clock and the queue of the run, and of what runs."""
+        self._env, self._pool, self._gangs = env, pool, running
+
+    def before_cycle(self, submitted: list[QueuedJob], requeued: list[QueuedJob]) -> list[JobInSystem]:
+        """Put the queue in the order of the site, and what has joined it."""
+        pool = self._pool
+        in_order = self.arrange(pool.waiting, [*submitted, *requeued], self._env.now)
+        if in_order != list(pool.waiting.values()):
+            pool.queue.arrange(in_order)
+        submitted.sort(key=lambda job: job.queue_order)
+        requeued.sort(key=lambda job: job.queue_order)
+        return []
+
+    def after_instant(self, *, cycled: bool) -> None:
+        if cycled:
+            self.note(self._gangs.values())
 
     def note(self, running: Iterable[RunningJob]) -> None:
         """Note who uses how many nodes from now on."""

@@ -1,7 +1,7 @@
 """How long the checkpoints, restarts and migrations of a job take, and how often it is checkpointed."""
 
 from clustermodel.errors import SpecificationError, counted
-from clustermodel.job import UNSET
+from clustermodel.job import NO_COSTS, UNSET
 from clustermodel.machine import Machine
 from clustermodel.sim.checkpoint_store import SharedBandwidth
 from clustermodel.sim.job_process import JobInSystem
@@ -25,7 +25,7 @@ class TransferCosts:
 
     def of(self, job: JobInSystem, nodes: int) -> tuple[int, int]:
         """Return how long a checkpoint and a restart of a job take on ``nodes``, ticks; of constant costs, one round."""
-        own_checkpoint, own_restart = job.row.checkpoint, job.row.restart
+        own_checkpoint, own_restart = (NO_COSTS if job.row.demand is None else job.row.demand.costs)[:2]
         if UNSET not in (own_checkpoint, own_restart):
             return own_checkpoint, own_restart
         checkpoint, restart = self._constants
@@ -59,7 +59,7 @@ class TransferCosts:
         asked, failures = self._machine.checkpointing.interval_s, self._machine.failures
         if asked is None:
             return None
-        if (own := job.row.checkpoint_interval) != UNSET:
+        if job.row.demand is not None and (own := job.row.demand.costs.checkpoint_interval) != UNSET:
             return own
         if asked == "own":
             return None

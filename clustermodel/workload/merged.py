@@ -14,7 +14,7 @@ import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, quoted
-from clustermodel.job import UNSET, JobRow
+from clustermodel.job import NUMBERS, UNSET
 from clustermodel.workload.job_stream import RANDOM_NUMBERS, JobStream, draw_streams
 from clustermodel.workload.streams import JobStreams
 from clustermodel.workload.table import (
@@ -96,7 +96,7 @@ def merge(**streams: JobSource | JobStream) -> Workload | JobStreamMix:
         parts.append(stream if isinstance(stream, Workload) else Workload(rows, name="+".join(sources)))
     extra = [PRECEDING, THINK] if any(part.has_feedback for part in parts) else []
     extra += [name for name in RECORDED_COLUMNS if any(part.has(name) for part in parts)]
-    columns = {name: [part.column(name) for part in parts] for name in (*JobRow._fields, *extra)}
+    columns = {name: [part.column(name) for part in parts] for name in (*NUMBERS, *extra)}
     names: dict[str, tuple[str, ...]] = {}
     for name in ("user", "group", *NAMED_COLUMNS):
         if any(part.names.get(name) for part in parts):

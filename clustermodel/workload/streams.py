@@ -11,24 +11,23 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.arrays import Coded, IntArray, distinct
+from clustermodel.arrays import BoolArray, Coded, IntArray, distinct
 from clustermodel.errors import SpecificationError, TraceError, refused
 from clustermodel.job import (
-    COSTS,
     LEAST,
     MALLEABLE,
     MOST,
-    RESIZE,
+    NO_COSTS,
+    NUMBERS,
     SHAPE,
     SINGLETON,
     UNSET,
+    Demand,
+    Demands,
     JobRow,
-    OwnCosts,
-    Sizes,
     checked_row,
 )
 from clustermodel.ticks import LAST_TICK
-from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.table import (
     ARRAY,
     ARRAY_LIMIT,
@@ -61,12 +60,12 @@ class Follower(NamedTuple):
 class JobsWithFeedback:
     """The jobs of a workload for the simulator; iterating yields those that follow no other one, in order of submission."""
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: Workload, names: Sequence[str]) -> None:
         self.followers: dict[int, list[Follower]] = {}
         """The other jobs, by the number of the job that they follow."""
         self._first: list[JobRow] = []
         columns = (workload.column(name).tolist() for name in (PRECEDING, THINK))
-        for row, preceding, think in zip(workload.rows(), *columns, strict=True):
+        for row, preceding, think in zip(workload.rows(names), *columns, strict=True):
             if preceding == UNSET:
                 self._first.append(row)
             else:
@@ -76,13 +75,6 @@ class JobsWithFeedback:
         return iter(self._first)
 
 
-def submissions(source: JobSource) -> Iterable[JobRow]:
-    """Return the jobs of a stream as the simulator takes them: its rows, or :class:`JobsWithFeedback` where it has feedback."""
-    if not isinstance(source, Workload):
-        return _checked(source)
-    return JobsWithFeedback(source) if source.has_feedback else source.rows()
-
-
 def _checked(source: JobSource) -> Iterator[JobRow]:
     """Yield the rows of a source that may be a user's, after checking them."""
     last = 0
@@ -90,8 +82,16 @@ def _checked(source: JobSource) -> Iterator[JobRow]:
         if row.submit < last:
             must = f"it must be >= {last}, the submission of the job before, in ticks"
             raise SpecificationError(f"{source.name}: job {row.id}: submit {row.submit} is not allowed; {must}")
+        if row.demand is not None and not _may_come_unannounced(row.demand):
+            must = "a stream that is not in memory has costs of checkpoints and restarts only; make a Workload of its rows"
+            raise refused(f"{source.name}: job {row.id}: demand", row.demand, must)
         last = row.submit
         yield row
+
+
+def _may_come_unannounced(demand: Demand) -> bool:
+    """Return whether a run need not know of a demand before the job is submitted."""
+    return demand._replace(costs=NO_COSTS) == Demand() and demand.costs[3:] == NO_COSTS[3:]
 
 
 class JobStreams:
@@ -152,7 +152,7 @@ class JobStreams:
         """Return what jobs in memory have in ``field``, as ``"user"``, as texts by number; jobs without a name are left out."""
         names: dict[int, str] = {}
         for source in self:
-            if isinstance(source, Workload) and (field in JobRow._fields or source.has(field)):
+            if isinstance(source, Workload) and (field in NUMBERS or source.has(field)):
                 texts, least = source.names.get(field, ()), 1 if field in NAMED_COLUMNS else 0
                 for job, code in zip(source.column("id").tolist(), source.column(field).tolist(), strict=True):
                     if code >= least:
@@ -172,57 +172,36 @@ class JobStreams:
                 }
         return limits
 
-    def shapes(self) -> dict[int, tuple[int, int, bool]]:
-        """Return the shapes of jobs in memory that have some, by number: processors per node, most nodes, whole nodes."""
-        shapes: dict[int, tuple[int, int, bool]] = {}
+    def submissions(self, names: Sequence[str]) -> tuple[list[Iterable[JobRow]], Demands]:
+        """Return the streams as the simulator takes them, and all demands of their jobs, which have those ``names`` only.
+
+        A stream is an iterator of its rows, or :class:`JobsWithFeedback`.
+        """
+        streams: list[Iterable[JobRow]] = []
+        first: dict[Demand | None, int] = {}
         for source in self:
-            if isinstance(source, Workload) and any(source.has(name) for name in SHAPE):
-                columns = np.stack([np.maximum(source.column(name), 0) for name in SHAPE], axis=1)
-                given = columns.any(axis=1)
-                ids, nodes = source.column("id")[given].tolist(), source.column("nodes")[given].tolist()
-                for job, size, (per_node, most, whole) in zip(ids, nodes, columns[given].tolist(), strict=True):
-                    if per_node and size % per_node:
-                        must = f"{per_node} is not allowed for {size} processors; it must divide their number"
-                        raise SpecificationError(f"job {job}: processors_per_node: {must}")
-                    shapes[job] = per_node, most, whole == 1
-        return shapes
+            if not isinstance(source, Workload):
+                streams.append(_checked(source))
+                first.setdefault(None, 0)
+                continue
+            _require_shapes_and_sizes(source)
+            demands, which = source.demands(names)
+            ids = source.column("id")
+            places = np.zeros(1, dtype=np.int64) if which is None else np.unique(which, return_index=True)[1]
+            for demand, number in zip(demands, ids[places].tolist(), strict=True):
+                first.setdefault(demand, number)
+            streams.append(JobsWithFeedback(source, names) if source.has_feedback else source.rows(names))
+        return streams, first
+
+    @property
+    def has_shapes(self) -> bool:
+        """Whether a job in memory has a shape."""
+        return any(isinstance(source, Workload) and bool(_shaped(source).any()) for source in self._sources)
 
     @property
     def has_malleable(self) -> bool:
         """Whether a job in memory is malleable."""
         return any(isinstance(source, Workload) and bool((source.column(MALLEABLE) > 0).any()) for source in self._sources)
-
-    def sizes(self) -> dict[int, Sizes]:
-        """Return the sizes that malleable jobs in memory may have, by number; one that has a shape too is refused."""
-        sizes: dict[int, Sizes] = {}
-        for source in self:
-            if isinstance(source, Workload) and source.has(MALLEABLE):
-                malleable = source.column(MALLEABLE) > 0
-                ids, nodes, least, most, resize = (
-                    source.column(name)[malleable] for name in ("id", "nodes", LEAST, MOST, RESIZE)
-                )
-                for name, numbers, holds, limits in (
-                    (LEAST, least, (least >= 1) & (least <= nodes), "at least 1 and at most"),
-                    (MOST, most, most >= nodes, "at least"),
-                ):
-                    for wrong in np.flatnonzero(~holds & (numbers != UNSET))[:1].tolist():
-                        must = f"it must be {limits} the nodes that the job asks for, {nodes[wrong]}"
-                        raise refused(f"job {ids[wrong]}: {name}", int(numbers[wrong]), must)
-                least, most = np.maximum(least, 1), np.where(most == UNSET, LARGEST_WHOLE, most)
-                sizes |= zip(ids.tolist(), map(Sizes, least.tolist(), most.tolist(), resize.tolist()), strict=True)
-        if sizes and (shaped := self.shapes().keys() & sizes):
-            raise SpecificationError(f"job {min(shaped)}: malleable: a job with a shape ({', '.join(SHAPE)}) keeps its size")
-        return sizes
-
-    def own_costs(self) -> dict[int, OwnCosts]:
-        """Return the costs of jobs in memory that have some of their own, by number."""
-        costs: dict[int, OwnCosts] = {}
-        for source in self:
-            if isinstance(source, Workload) and any(source.has(name) for name in COSTS):
-                columns = np.stack([source.column(name) for name in COSTS], axis=1)
-                given = (columns != UNSET).any(axis=1)
-                costs |= zip(source.column("id")[given].tolist(), map(OwnCosts._make, columns[given].tolist()), strict=True)
-        return costs
 
     def singletons(self) -> Singletons:
         """Return the jobs in memory of which some wait for all of their user and name that were submitted before."""
@@ -301,6 +280,31 @@ class JobStreams:
         if self._ids is not None:
             return self._of_id[np.searchsorted(self._ids, jobs)]
         return np.searchsorted(self._largest[:-1], jobs)
+
+
+def _shaped(workload: Workload) -> BoolArray:
+    """Return which jobs have a shape, shape ``(jobs,)``."""
+    per_node, most_nodes, whole = (workload.column(name) > 0 for name in SHAPE)
+    return per_node | most_nodes | whole
+
+
+def _require_shapes_and_sizes(workload: Workload) -> None:
+    """Refuse shapes and sizes that do not go with the nodes that a job asks for, or with each other."""
+    ids, nodes, malleable = (workload.column(name) for name in ("id", "nodes", MALLEABLE))
+    each = np.maximum(workload.column(SHAPE[0]), 1)
+    for wrong in np.flatnonzero(nodes % each)[:1].tolist():
+        must = f"{each[wrong]} is not allowed for {nodes[wrong]} processors; it must divide their number"
+        raise SpecificationError(f"job {ids[wrong]}: {SHAPE[0]}: {must}")
+    least, most = workload.column(LEAST), workload.column(MOST)
+    for name, numbers, holds, limits in (
+        (LEAST, least, (least >= 1) & (least <= nodes), "at least 1 and at most"),
+        (MOST, most, most >= nodes, "at least"),
+    ):
+        for wrong in np.flatnonzero((malleable > 0) & ~holds & (numbers != UNSET))[:1].tolist():
+            must = f"it must be {limits} the nodes that the job asks for, {nodes[wrong]}"
+            raise refused(f"job {ids[wrong]}: {name}", int(numbers[wrong]), must)
+    if (both := (malleable > 0) & _shaped(workload)).any():
+        raise SpecificationError(f"job {ids[both].min()}: malleable: a job with a shape ({', '.join(SHAPE)}) keeps its size")
 
 
 def recorded_facts(workload: Workload) -> pd.DataFrame:

@@ -35,7 +35,7 @@ from clustermodel import validation
 from clustermodel.arrays import BoolArray, FloatArray, IntArray, distinct
 from clustermodel.errors import TraceError, counted, quoted, shown, visible
 from clustermodel.files import LONGEST_LINE, text_blocks, without_compression, write_file
-from clustermodel.job import SINGLETON, UNSET, JobRow, row_of
+from clustermodel.job import NUMBERS, SINGLETON, UNSET, JobRow, row_of
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
 from clustermodel.workload import table as extras
@@ -178,7 +178,8 @@ class SwfStream:
             if self._scale is not None and len(table):
                 first_submit = int(table[0, SUBMIT]) if first_submit is None else first_submit
                 table = scaled(table, self._scale, first_submit)  # noqa: PLW2901
-            for line, row in zip(lines.tolist(), map(row_of, table.tolist()), strict=True):
+            rows = map(row_of, zip(*table.T.tolist(), [None] * len(table), strict=True))
+            for line, row in zip(lines.tolist(), rows, strict=True):
                 if last is not None and row < last:
                     why = "was submitted later"
                     if row.submit == last.submit:
@@ -194,16 +195,16 @@ class SwfStream:
     def tables(self, extra: Sequence[str] = ()) -> Iterator[tuple[IntArray, IntArray]]:
         """Yield the jobs that are kept in file order, not scaled, some thousands at a time, with their line numbers.
 
-        The columns are those of :class:`~clustermodel.job.JobRow`, then the ``extra`` ones; queues and so on are numbers.
+        The columns are ``NUMBERS``, then the ``extra`` ones; queues and so on are numbers.
         """
         provenance = self.provenance
         for counts in (provenance.dropped, provenance.repaired, provenance.partial, self.malformed):
             counts.clear()
         needed = [*_DECISIVE, self._sizes[0], *[ESTIMATE] * self._use_estimates]
         needed += [_EXTRA[name] for name in extra if name in (extras.PRECEDING, extras.THINK)]
-        width = len(JobRow._fields) + len(extra)
-        columns = [*extra, *(name for name in self._chosen if name not in (*JobRow._fields, *extra))]
-        place = {name: number for number, name in enumerate((*JobRow._fields, *columns))}
+        width = len(NUMBERS) + len(extra)
+        columns = [*extra, *(name for name in self._chosen if name not in (*NUMBERS, *extra))]
+        place = {name: number for number, name in enumerate((*NUMBERS, *columns))}
         blocks = data_lines(self.path, needed, lenient=self._lenient, dropped=provenance.dropped, messages=self.malformed)
         for block in _whole_jobs(self.path, blocks, provenance.partial):
             table, lines = self._jobs(block, columns)
@@ -303,7 +304,7 @@ def read_swf(
             require_selectable(keep, recorded, stream.name)
         because = "; ".join(provenance.lines()) or "the file has no job lines"
         raise TraceError(f"{path}: no usable job: {because}")
-    first, every = len(JobRow._fields), extra
+    first, every = len(NUMBERS), extra
     extra = [
         name
         for place, name in enumerate(every, start=first)

@@ -34,17 +34,23 @@ from clustermodel.job import (
     MALLEABLE,
     MOST,
     NAMES,
+    NUMBERS,
     RESIZE,
     SHAPE,
     SINGLETON,
     SIZES,
     UNSET,
+    Demand,
     Job,
     JobRow,
+    JobShape,
+    OwnCosts,
+    Sizes,
+    demands_of,
     problem_of,
     row_of,
 )
-from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
+from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import (
     KIB_PER_GIB,
     LONGEST_S,
@@ -88,6 +94,8 @@ in which it was not eligible (dependencies, holds, begin times); numbers of run 
 that has a limit, and of tasks of it that may run at a time; nodes, cores, GPUs; the shape of the job, whether it waits for
 others of its name, between which sizes it may change, and costs of its own, which a run respects; numbers of names."""
 _OF_TICKS: Final = (RESIZE, *COSTS)
+_DEMANDED: Final = (*SHAPE, SINGLETON, *SIZES, *COSTS)
+"""Columns of what jobs demand beside names."""
 
 _OF_FRAME: Final = {
     "job": "id", "submit_s": "submit", "nodes": "nodes", "run_s": "run", "estimate_s": "estimate", "user": "user",
@@ -104,7 +112,7 @@ NAMES_OF_NUMBERS: Final = {"user": "user_name", "group": "group_name"}
 """Columns of numbers that may have names beside them, and the columns of these."""
 COLUMNS_OF_JOBS: Final = (*_NEEDED, *(name for name in _OF_FRAME if name not in _NEEDED), *NAMES_OF_NUMBERS.values())
 """The columns of a table that :meth:`Workload.from_frame` knows."""
-_TIMES: Final = [JobRow._fields.index(name) for name in LEAST_TICKS]
+_TIMES: Final = [NUMBERS.index(name) for name in LEAST_TICKS]
 _MOST_NUMBERS: Final = 1_000_000  # of users that have names
 _CHUNK: Final = 4096  # rows converted at a time, so that a million jobs are never a million Python objects at once
 
@@ -226,12 +234,48 @@ def _flag(name: str, value: Any) -> int:
     return UNSET if value == UNSET else flag(name, bool(value) if value in (0, 1) else value)
 
 
-def _number_of(job: Job, field: str) -> int:
-    """Return a field of a job that is a column beside its row."""
-    if field in _OF_TICKS:
-        seconds = getattr(job, f"{field}_s")
-        return UNSET if seconds is None else to_ticks(seconds)
-    return getattr(job, field) or UNSET
+def _numbers_of(demand: Demand) -> dict[str, int]:
+    """Return what a job demands as the columns ``_DEMANDED``."""
+    shape, sizes = demand.shape or JobShape(), demand.sizes
+    least, most, resize = sizes or Sizes()
+    flags = (demand.singleton, sizes is not None)
+    per_node, most_nodes, whole, singleton, malleable = (int(number) or UNSET for number in (*shape, *flags))
+    numbers = (per_node, most_nodes, whole, singleton, malleable, least, most, resize, *demand.costs)
+    return dict(zip(_DEMANDED, numbers, strict=True))
+
+
+def _demand_of(numbers: Mapping[str, int], names: Mapping[str, str]) -> Demand | None:
+    """Return what jobs demand that have these numbers and names; ``None`` if that is nothing."""
+    per_node, most_nodes, whole = (max(numbers.get(name, 0), 0) for name in SHAPE)
+    shape = JobShape(per_node, most_nodes, whole > 0)
+    sizes = Sizes(*(numbers.get(name, UNSET) for name in SIZES[1:])) if numbers.get(MALLEABLE, UNSET) > 0 else None
+    demand = Demand(
+        **names,
+        shape=shape if any(shape) else None,
+        singleton=numbers.get(SINGLETON, UNSET) > 0,
+        sizes=sizes,
+        costs=OwnCosts(*(numbers.get(name, UNSET) for name in COSTS)),
+    )
+    return None if demand == Demand() else demand
+
+
+def _columns_of(rows: Sequence[JobRow]) -> tuple[dict[str, IntArray], dict[str, tuple[str, ...]]]:
+    """Return what rows demand as columns, none if nothing, and the names that numbers in them stand for."""
+    number_of = {demand: number for number, demand in enumerate(demands_of(rows))}
+    if number_of.keys() <= {None}:
+        return {}, {}
+    which = np.array([number_of[row.demand] for row in rows])
+    demands = [demand or Demand() for demand in number_of]
+    numbers, codes, names = [_numbers_of(demand) for demand in demands], dict[str, list[int]](), dict[str, tuple[str, ...]]()
+    for name in _DEMANDED:
+        codes[name] = [of_demand[name] for of_demand in numbers]
+    for name in NAMES:
+        texts = [getattr(demand, name) for demand in demands]
+        names[name] = tuple(dict.fromkeys(text for text in texts if text is not None))
+        code_of = {None: UNSET} | {text: code for code, text in enumerate(names[name], start=1)}
+        codes[name] = [code_of[text] for text in texts]
+    columns = {name: np.array(of_demands)[which] for name, of_demands in codes.items() if set(of_demands) != {UNSET}}
+    return columns, {name: known for name, known in names.items() if known}
 
 
 def _whole(name: str, value: Any) -> int:
@@ -360,8 +404,8 @@ class JobSource(Protocol):
 
 
 def table_of(**columns: npt.ArrayLike) -> IntArray:
-    """Return a table of the columns of ``JobRow``, then others in the order given; missing priorities are 0, others -1."""
-    names = [*JobRow._fields, *(name for name in columns if name not in JobRow._fields)]
+    """Return a table of the columns ``NUMBERS``, then others in the order given; missing priorities are 0, others -1."""
+    names = [*NUMBERS, *(name for name in columns if name not in NUMBERS)]
     rows = np.full((len(np.asarray(columns["id"])), len(names)), UNSET, dtype=np.int64)
     for name, values in {"priority": 0, **columns}.items():
         rows[:, names.index(name)] = values
@@ -372,7 +416,7 @@ class Workload:
     """An immutable table of jobs in order of submission, then id.
 
     Args:
-        rows: the jobs, in any order; or an array of them, shape ``(jobs, 13)``, wider with ``extra`` columns.
+        rows: the jobs, in any order; or an array of their numbers, shape ``(jobs, 10)``, wider with ``extra`` columns.
         name: a label for tables and figures.
         provenance: where the jobs come from.
         machine_nodes: size of the machine they were recorded on, used as the default machine.
@@ -410,22 +454,29 @@ class Workload:
         anything: object = rows
         if isinstance(anything, str) or hasattr(anything, "__fspath__"):
             raise refused(f"rows: {quoted(rows)} is not allowed; a file must be read first, as by read_swf(path)")
-        given = rows if isinstance(rows, np.ndarray) else list(rows)
-        self.extra = tuple(extra)
-        self._places = {column: place for place, column in enumerate((*JobRow._fields, *extra))}
+        given: Any = rows if isinstance(rows, np.ndarray) else list(rows)
+        demanded: Mapping[str, IntArray] = {}
+        if isinstance(given, list) and all(isinstance(row, JobRow) for row in given):
+            demanded, of_demands = _columns_of(given)
+            names = {**(names or {}), **of_demands}
+            given = [row[:-1] for row in given]
+        self.extra = (*extra, *demanded)
+        self._places = {column: place for place, column in enumerate((*NUMBERS, *self.extra))}
         try:
-            table = np.array(given if len(given) else np.empty((0, len(self._places))), dtype=np.int64)
+            table = np.array(given if len(given) > 0 else np.empty((0, len(self._places))), dtype=np.int64)
+            if demanded:
+                table = np.column_stack([table, *demanded.values()])
         except OverflowError:
             raise refused("a time or size is too large for 64-bit ticks; scale it by smaller factors") from None
         except (TypeError, ValueError):
             table = np.empty(0, dtype=np.int64)
         if table.shape[1:] != (len(self._places),):
-            must = f"each must be a JobRow of {len(JobRow._fields)} whole numbers; from_jobs takes jobs in seconds"
+            must = f"each must be a JobRow of {len(NUMBERS)} whole numbers; from_jobs takes jobs in seconds"
             raise refused(f"rows: {quoted(given[:1])} is not allowed; {must}")
         if not len(table):
             raise refused("it has no jobs; at least one is needed")
         if (early := (table[:, _TIMES] < list(LEAST_TICKS.values())).any(axis=1)).any():
-            raise refused(problem_of(row_of(table[np.argmax(early), : len(JobRow._fields)].tolist())))
+            raise refused(problem_of(JobRow(*table[np.argmax(early), : len(NUMBERS)].tolist())))
         table = table[np.lexsort((table[:, ID], table[:, SUBMIT]))]
         ids = np.sort(table[:, ID])
         if (repeated := ids[1:][ids[1:] == ids[:-1]]).size:
@@ -490,10 +541,10 @@ class Workload:
         for column, label in NAMES_OF_NUMBERS.items():
             if label in frame:
                 columns[column], names[column] = _with_names(frame, columns[column], column)
-        extra = [name for column, name in _OF_FRAME.items() if column in frame and name not in JobRow._fields]
+        extra = [name for column, name in _OF_FRAME.items() if column in frame and name not in NUMBERS]
         if PRECEDING in extra and THINK not in extra:
             extra.append(THINK)
-        table = table_of(**{column: columns[column] for column in (*JobRow._fields, *extra)})
+        table = table_of(**{column: columns[column] for column in (*NUMBERS, *extra)})
         streams = names.pop(STREAM)
         return cls(table, name=name, machine_nodes=machine_nodes, extra=extra, streams=streams, names=names)
 
@@ -504,33 +555,11 @@ class Workload:
         for job in given:
             if not isinstance(job, Job):
                 raise SpecificationError(f"Workload.from_jobs: {quoted(job)} is not allowed; it must be a Job")
-        of_names, codes = {name: dict[str, int]() for name in NAMES}, list[list[int]]()
-        for job in given:
-            texts = [(of_names[field], getattr(job, field)) for field in NAMES]
-            codes.append([UNSET if text is None else known.setdefault(text, len(known) + 1) for known, text in texts])
-        sized = (name for name in SIZES if any(job.malleable for job in given))
-        shaped = [
-            field for field in (*SHAPE, SINGLETON, *sized, *COSTS) if any(_number_of(job, field) != UNSET for job in given)
-        ]
-        extra = [*shaped, *(field for field in NAMES if of_names[field])]
-        chosen = [NAMES.index(field) for field in extra[len(shaped) :]]
-        table = [
-            [*job.row(), *(_number_of(job, field) for field in shaped), *(own[place] for place in chosen)]
-            for job, own in zip(given, codes, strict=True)
-        ]
         waits = [
             (job.id, kind, other) for job in given for kind, field in enumerate(DEPENDENCIES) for other in getattr(job, field)
         ]
-        return cls(
-            np.array(table, dtype=np.int64).reshape(-1, len(JobRow._fields) + len(extra))
-            if extra
-            else (job.row() for job in given),
-            name=name,
-            machine_nodes=machine_nodes,
-            extra=extra,
-            names={field: tuple(of_names[field]) for field in NAMES if of_names[field]},
-            dependencies=np.array(waits, dtype=np.int64).reshape(-1, 3),
-        )
+        dependencies = np.array(waits, dtype=np.int64).reshape(-1, 3)
+        return cls([job.row() for job in given], name=name, machine_nodes=machine_nodes, dependencies=dependencies)
 
     def __len__(self) -> int:
         return len(self.table)
@@ -545,7 +574,7 @@ class Workload:
         return all(np.array_equal(self.column(name), other.column(name)) for name in self._places)
 
     def __hash__(self) -> int:
-        return hash((len(self), *self.table[[0, -1], : len(JobRow._fields)].ravel().tolist()))
+        return hash((len(self), *self.table[[0, -1], : len(NUMBERS)].ravel().tolist()))
 
     def __repr__(self) -> str:
         return f"<Workload {self.name!r}: {len(self):,} jobs over {self.span_s / 86400:,.1f} days>"
@@ -564,35 +593,45 @@ class Workload:
         fields["source"] = self.provenance.source
         return html_fields(f"Workload {self.name}", fields.items())
 
-    def rows(self) -> Iterator[JobRow]:
-        """Yield the jobs as plain integers, in order of submission, then id."""
+    def rows(self, names: Iterable[str] = ()) -> Iterator[JobRow]:
+        """Yield the jobs in order of submission, then id, with plain integers.
+
+        Of names that they give, such as ``"partition"``, their demands have ``names`` only.
+        """
+        demands, which = self.demands(names)
         for start in range(0, len(self.table), _CHUNK):
-            columns = self.table[start : start + _CHUNK, : len(JobRow._fields)].T
-            yield from map(row_of, zip(*columns.tolist(), strict=True))
+            columns = self.table[start : start + _CHUNK, : len(NUMBERS)].T.tolist()
+            some: list[Demand | None] = [None] * len(columns[0])
+            if which is not None:
+                some = [demands[number] for number in which[start : start + _CHUNK].tolist()]
+            yield from map(row_of, zip(*columns, some, strict=True))
+
+    def demands(self, names: Iterable[str]) -> tuple[list[Demand | None], IntArray | None]:
+        """Return the demands of jobs, in the order of the first jobs that have them, and which of them each job has.
+
+        The latter has shape ``(jobs,)``; it is ``None`` where no job has any.  ``names`` are as of :meth:`rows`.
+        """
+        numbers = [name for name in _DEMANDED if self.has(name)]
+        texts = {name: self._labels(name) for name in names if name in self._places}
+        if not (numbers or texts):
+            return [None], None
+        table = np.stack([self.column(name) for name in (*numbers, *texts)], axis=1)
+        kinds, first, which = np.unique(table, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        demands: list[Demand | None] = []
+        for kind in kinds[order].tolist():
+            known = dict(zip((*numbers, *texts), kind, strict=True))
+            named = {name: labels[known[name]] for name, labels in texts.items() if known[name] in labels}
+            demands.append(_demand_of(known, named))
+        return demands, np.argsort(order)[which.ravel()]
 
     def jobs(self) -> Iterator[Job]:
         """Yield the jobs as specifications in seconds."""
-        texts = {name: ("", *self.names.get(name, ())) for name in NAMES if self.has(name)}
-        codes = [self.column(name).clip(min=0).tolist() for name in texts]
-        shaped = [name for name in (*SHAPE, SINGLETON, *SIZES, *COSTS) if self.has(name)]
-        shapes = self.table[:, [self._places[name] for name in shaped]].tolist()
         others: dict[int, dict[str, Any]] = {}
         for job, kind, other in self.dependencies.tolist():
             others.setdefault(job, {}).setdefault(DEPENDENCIES[kind], []).append(other)
-        for row, shape, *own in zip(self.rows(), shapes, *codes, strict=True):
-            job = Job.from_row(row)
-            named: dict[str, Any] = {name: texts[name][code] for name, code in zip(texts, own, strict=True) if code}
-            numbers = dict(zip(shaped, shape, strict=True))
-            given: dict[str, Any] = {name: value for name, value in numbers.items() if value > 0 and name not in _OF_TICKS}
-            if "job_name" not in named:
-                given.pop(SINGLETON, None)  # it waits for nobody
-            if MALLEABLE not in given:
-                given = {name: value for name, value in given.items() if name not in SIZES}
-                numbers.pop(RESIZE, None)
-            given |= {f"{name}_s": to_seconds(numbers[name]) for name in _OF_TICKS if numbers.get(name, UNSET) != UNSET}
-            named |= given | {name: True for name in FLAGS if name in given}
-            named |= others.get(job.id, {})
-            yield replace(job, **named) if named else job
+        for job in map(Job.from_row, self.rows(NAMES)):
+            yield replace(job, **others[job.id]) if job.id in others else job
 
     def column(self, name: str) -> IntArray:
         """Return a column of :class:`~clustermodel.job.JobRow`, or one of ``EXTRA_COLUMNS`` or ``RECORDED_COLUMNS``.
@@ -657,8 +696,8 @@ class Workload:
 
         columns: dict[str, Any] = {}
         for column, name in _OF_FRAME.items():
-            values, is_extra = self.column(name), name not in JobRow._fields
-            if name not in JobRow._fields[:9] and not (self.has(name) if is_extra else (values != UNSET).any()):
+            values, is_extra = self.column(name), name not in NUMBERS
+            if name not in NUMBERS[:9] and not (self.has(name) if is_extra else (values != UNSET).any()):
                 continue
             if name == THINK:
                 values = np.where(self.column(PRECEDING) == UNSET, UNSET, values)
@@ -871,7 +910,7 @@ class Workload:
             raise SpecificationError(f"Workload.split by: {quoted(by)} is not allowed; {must}")
         column, labels = self.column(by), self._labels(by)
         extra = [name for name in self.extra if name != STREAM]
-        table = self.table[:, [self._places[name] for name in (*JobRow._fields, *extra)]]
+        table = self.table[:, [self._places[name] for name in (*NUMBERS, *extra)]]
         parts = []
         for value in distinct(column).tolist():
             unnamed = f"without {by}" if by in NAMED_COLUMNS else f"{by} {value}"
@@ -900,7 +939,7 @@ class Workload:
         """Return a copy of the table with other extra columns, new ones last, and the names of all of these."""
         names = dict.fromkeys((*self._places, *columns))
         table = np.stack([columns[name] if name in columns else self.column(name) for name in names], axis=1)
-        return table, tuple(names)[len(JobRow._fields) :]
+        return table, tuple(names)[len(NUMBERS) :]
 
     def _derived(self, rows: IntArray, step: str, what: object, options: Mapping[str, object], **changes: Any) -> Workload:
         """Return a workload of ``rows`` that one more step has made of this one; ``changes`` are counts, notes or names."""
@@ -929,7 +968,7 @@ def _random(seed: int, purpose: str) -> np.random.Generator:
 
 
 _Arguments = ParamSpec("_Arguments")
-MOST_KEPT: Final = 1_000_000  # jobs together; a job takes 104 bytes
+MOST_KEPT: Final = 1_000_000  # jobs together; a job takes 80 bytes
 MOST_KEPT_WORKLOADS: Final = 1_000  # however small; looking through more would take longer than making them
 _kept: dict[object, Workload] = {}  # by function and arguments; the one used last comes last
 

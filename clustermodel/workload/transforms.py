@@ -19,12 +19,12 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray, IntArray
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, refused
-from clustermodel.job import JobRow
+from clustermodel.job import NUMBERS
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import Checked, positive, require, require_seconds
 
 SUBMIT, ID, NODES, RUN, ESTIMATE, USER, STATUS = map(
-    JobRow._fields.index, ("submit", "id", "nodes", "run", "estimate", "user", "status")
+    NUMBERS.index, ("submit", "id", "nodes", "run", "estimate", "user", "status")
 )
 """Columns of a table of rows."""
 SELECTED: Final = {

@@ -1,6 +1,7 @@
 """What must become of a line: the rules of docs/guide_trace, written down a second time and one line at a time."""
 
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -55,14 +56,20 @@ def nearest_tick(word: str, ticks: int, *, least: int) -> bool:
     return abs(ticks - max(exact, least)) <= Fraction(1, 2) + exact / 2**52
 
 
+def is_line_of_job(words: Sequence[str]) -> bool:
+    """Tell whether a line has 18 fields, and perhaps further columns: twice as many are two lines, and ; begins a comment."""
+    return 18 <= len(words) < 36 and not any(word.startswith(";") for word in words)
+
+
 def judge(text: str) -> Verdict | None:  # noqa: PLR0911  one return for each thing that may become of it
     """Return what must become of a line alone, ``None`` if it is blank or a comment."""
     text = text.strip()
     if not text or text[0] == ";":
         return None
     words = tuple(text.split())
-    if len(words) != 18:
+    if not is_line_of_job(words):
         return Verdict("refused", "number of fields")
+    further, words = words[18:], words[:18]
     said = dict(zip(SWF_FIELDS, words, strict=True))
     wrong = {field: what for field, word in said.items() if (what := _what_is_wrong(field, word))}
     for field in ("job_number", "submit_time", "run_time"):
@@ -86,6 +93,8 @@ def judge(text: str) -> Verdict | None:  # noqa: PLR0911  one return for each th
     repairs += [
         f"{field} invalid, {'unknown (-1) used' if field in LABELS else 'ignored'}" for field in SWF_FIELDS if field in wrong
     ]
+    if further:
+        repairs.append("further columns, after the 18 of SWF, left out")
     return Verdict("accepted", repairs=tuple(repairs), words=words, nodes=int(nodes))
 
 

@@ -17,7 +17,7 @@ from clustermodel import Machine, Scenario, SwfStream, TraceError, Workload, rea
 from clustermodel.job import JobRow
 from clustermodel.workload.swf import write_swf
 from tests.fuzz.mutations import mutated_lines
-from tests.fuzz.oracle import NUMBER, Verdict, judge, nearest_tick
+from tests.fuzz.oracle import NUMBER, Verdict, is_line_of_job, judge, nearest_tick
 
 FEW, MANY = 10_000, 100_000
 """Lines in the first tier of the tests and in the second."""
@@ -161,7 +161,7 @@ def test_each_mutated_line_is_accepted_counted_or_refused(tmp_path: Path, number
 def of_whole_job(line: bytes) -> bytes:
     """Return a line with status 1 instead of 2, 3 or 4: what becomes of those depends on the lines around them."""
     words = line.decode(errors="replace").split()
-    if len(words) == 18 and NUMBER.fullmatch(words[10]) and float(words[10]) in (2, 3, 4):
+    if is_line_of_job(words) and NUMBER.fullmatch(words[10]) and float(words[10]) in (2, 3, 4):
         return " ".join([*words[:10], "1", *words[11:]]).encode()
     return line
 

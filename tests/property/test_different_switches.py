@@ -57,7 +57,7 @@ def run(drawn: Drawn, policy: str | Policy, fidelity: Fidelity = "fast") -> Resu
     (machine, rows), own = drawn
     workload = Workload(rows)
     if own:
-        table = np.array([[*row, ticks] for row, ticks in zip(rows, own, strict=True)], dtype=np.int64)
+        table = np.array([[*row[:-1], ticks] for row, ticks in zip(rows, own, strict=True)], dtype=np.int64)
         workload = Workload(table, extra=["context_switch"])
     result = Scenario(machine=machine, workload=workload, policy=policy, fidelity=fidelity, history=True).run()
     check_books(result)

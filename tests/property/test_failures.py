@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from clustermodel import CheckpointStore
 from clustermodel.experiment.result import Result
 from clustermodel.failures.failure import Failure
-from clustermodel.job import UNSET
+from clustermodel.job import UNSET, Demand, OwnCosts
 from clustermodel.machine import WRITERS
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
@@ -78,13 +78,12 @@ def storing(draw: st.DrawFn, cases: st.SearchStrategy[GangCase], *, in_rows: boo
     if in_rows and costs.interval_s is not None:
         costs = replace(costs, max_tasks_per_slice=None)
     times = st.just(UNSET) | st.integers(0, 8).map(lambda n: n * unit)
+    intervals = st.just(UNSET) | st.integers(1, 12).map(lambda n: n * unit)
     rows = [
         row._replace(
             # A gibibyte takes a second alone; a task has as many as a unit of time has seconds, up to four times.
             memory=draw(st.integers(0, 4)) * max(unit * KIB_PER_GIB // TICKS_PER_SECOND, 1),
-            checkpoint=draw(times),
-            restart=draw(times),
-            checkpoint_interval=draw(st.just(UNSET) | st.integers(1, 12).map(lambda n: n * unit)),
+            demand=Demand(costs=OwnCosts(draw(times), draw(times), draw(intervals))),
         )
         for row in rows
     ]

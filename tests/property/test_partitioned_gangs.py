@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from clustermodel import Partition, Scenario, Workload
 from clustermodel.experiment.result import Result
-from clustermodel.job import JobRow
+from clustermodel.job import Demand, JobRow
 from clustermodel.node_set import as_mask
-from clustermodel.policies import gang
+from clustermodel.policies import gang_run
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.sim.simulation import Fidelity
 from tests.gang_runs import POLICIES, GangCase, check_books, gang_cases, run, seen_in_time
@@ -35,9 +35,8 @@ class PartitionedCase(NamedTuple):
     def run(self, policy: str, fidelity: Fidelity = "fast") -> Result:
         """Run the case, and check its books and which nodes jobs have had."""
         (machine, rows), named = self
-        codes = [0 if name is None else NAMES.index(name) + 1 for name in named]
-        table = [(*row, code) for row, code in zip(rows, codes, strict=True)]
-        workload = Workload(table, extra=("partition",), names={"partition": list(NAMES)})
+        demands = [None if name is None else Demand(partition=name) for name in named]
+        workload = Workload([row._replace(demand=demand) for row, demand in zip(rows, demands, strict=True)])
         result = Scenario(machine=machine, workload=workload, policy=policy, fidelity=fidelity, history=True).run()
         check_books(result)
         nodes = {part.name: as_mask(part.node_set) for part in machine.partitions}
@@ -143,7 +142,7 @@ def test_plans_over_one_pool_are_those_of_the_whole_machine(case: GangCase, poli
     assume("urgent" not in policy or case.machine.checkpointing.max_tasks_per_slice != 0)
     plain = run(case, policy)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gang, "in_pools", lambda _: True)
+        patch.setattr(gang_run, "are_alike", lambda _: False)
         assert seen_in_time(run(case, policy)) == seen_in_time(plain)
 
 

@@ -21,6 +21,7 @@ from clustermodel import (
     Scenario,
     Workload,
 )
+from clustermodel.job import UNSET
 from clustermodel.measure.energy import energy_by_account, microwatts
 from clustermodel.node_set import as_mask, from_mask, lowest
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Resize, Setup, Start, Suspend, WakeAt
@@ -142,12 +143,14 @@ def test_gangs_that_change_size_at_random_do_their_work_to_the_tick(seed: int) -
     check_books(result)
     records = result.records
     runs, ranges = records.runs, records.node_ranges
-    of_jobs = result.scenario.streams.sizes()
+    demands = {row.id: row.demand for stream in result.scenario.streams.submissions(())[0] for row in stream}
+    sizes_of = {number: demand.sizes for number, demand in demands.items() if demand is not None and demand.sizes is not None}
     numbers = records.column("id")
     for run in np.flatnonzero(runs.ended_as == Status.RESIZED).tolist():
-        sizes = of_jobs[int(numbers[runs.job[run]])]
+        sizes = sizes_of[int(numbers[runs.job[run]])]
         later = np.flatnonzero((runs.job == runs.job[run]) & (runs.start == runs.end[run]))[-1]
-        assert sizes.least <= runs.nodes[later] <= min(sizes.most, result.machine.nodes)
+        most = result.machine.nodes if sizes.most == UNSET else min(sizes.most, result.machine.nodes)
+        assert sizes.least <= runs.nodes[later] <= most
     if result.machine.powers and result.machine.idle_off_s is None:
         assert sum(energy_by_account(records, result.ledger, result.machine).values()) == sum(result.power_draw.picojoules)
     if result.machine.powers and result.machine.idle_off_s is None:

@@ -13,26 +13,28 @@ from hypothesis import strategies as st
 
 from clustermodel import Machine, Setup
 from clustermodel.job import JobRow
+from clustermodel.plans.one_pool import OnePool
 from clustermodel.plans.profile import Profile
 from clustermodel.plans.slack_prices import (
     HEURISTICS,
     ArrivingJob,
     Schedule,
-    Search,
     SlackReservation,
     Weights,
     by_start,
     favour,
 )
+from clustermodel.plans.slack_search import Search
 from clustermodel.policies.interface import Decision, Reserve, Start
 from clustermodel.policies.slack import Quotas, Slack
-from clustermodel.policies.slack_run import COMPRESSIONS, IN_PLACE, SHIFT, WholeMachineRun
+from clustermodel.policies.slack_run import COMPRESSIONS, IN_PLACE, SHIFT, SlackRun
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.sim.simulation import simulate
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.property.strategies import cases, machines_and_rows
+from tests.slack_plans import arriving_job, plan_of, reservation, search_in
 
 S = TICKS_PER_SECOND
 FAST = [name for name in HEURISTICS if name != "optimal"]
@@ -64,8 +66,8 @@ class Noted:
                 self.bounds[decision.job.id] = decision.start
             elif isinstance(decision, Start):  # perhaps as soon as it was submitted
                 self.bounds.setdefault(decision.job.id, view.now)
-        assert all(one.start <= one.latest == self.bounds[one.job.id] for one in self._run.plan)
-        assert self._policy.slack_factor or not any(one.initial_slack for one in self._run.plan)
+        assert all(one.start <= one.latest == self.bounds[one.job.id] for one in self._run.reservations)
+        assert self._policy.slack_factor or not any(one.initial_slack for one in self._run.reservations)
         self._check_profile(decisions, view)
         return decisions
 
@@ -76,11 +78,11 @@ class Noted:
         ends = [(gang.expected_end, gang.nodes) for gang in view.running.values()]
         ends += [(view.now + one.job.estimate, one.job.nodes) for one in decisions if isinstance(one, Start)]
         profile = Profile.of_running(self.nodes, view.now, ends)
-        for one in self._run.plan:
+        for one in self._run.reservations:
             profile.reserve(one.start, one.end, one.nodes)
-        assert self._run.profile.steps() == profile.steps()
-        least, largest = self._run.movable_sizes()
-        for one in self._run.plan:
+        assert self._run.plan.profile.steps() == profile.steps()
+        least, largest = self._run.plan.movable_sizes()
+        for one in self._run.reservations:
             assert least <= one.nodes <= largest or profile.earlier(one.nodes, one.length, one.start, 0) == one.start
 
 
@@ -138,18 +140,20 @@ def test_jobs_without_initial_slack_move_up_whenever_one_can(
 ) -> None:
     """However often they have moved up before, and only up."""
 
-    unwatched = WholeMachineRun.remove
+    unwatched = SlackRun.remove
 
-    def watched(run: WholeMachineRun, now: int) -> None:
-        before = {one.job.id: one.start for one in run.plan}
-        can_move = any(run.profile.earlier(one.nodes, one.length, one.start, 0) < one.start for one in run.plan)
+    def watched(run: SlackRun, now: int) -> None:
+        assert isinstance(run.plan, OnePool)
+        profile = run.plan.profile
+        before = {one.job.id: one.start for one in run.reservations}
+        can_move = any(profile.earlier(one.nodes, one.length, one.start, 0) < one.start for one in run.reservations)
         unwatched(run, now)
-        moved = [one.start - before[one.job.id] for one in run.plan if one.start != before[one.job.id]]
+        moved = [one.start - before[one.job.id] for one in run.reservations if one.start != before[one.job.id]]
         assert bool(moved) == can_move
         assert all(move < 0 for move in moved)
 
     nodes, rows = case
-    with mock.patch.object(WholeMachineRun, "remove", watched):
+    with mock.patch.object(SlackRun, "remove", watched):
         run(nodes, rows, Slack(heuristic=heuristic, compression=compression, awt=awt, slack_factor=0, alpha_f=alpha))
 
 
@@ -214,13 +218,13 @@ def plans(draw: st.DrawFn, largest: int = 5) -> Insertion:
         start = profile.earliest(size, length)
         profile.reserve(start, start + length, size)
         s0 = draw(st.sampled_from([0, 4, 10, 40])) * S
-        one = SlackReservation(
+        one = reservation(
             QueuedJob(number, size, 0, length, 0, 0, 0), start, draw(st.sampled_from([0.1, 0.3, 0.9])), s0, weights
         )
         one.latest -= draw(st.integers(0, 1)) * s0 // 2
         one.move_to(start, weights)
         plan.append(one)
-    arriving = ArrivingJob(
+    arriving = arriving_job(
         draw(st.integers(1, nodes)), draw(st.integers(1, 6)) * S, favour(draw(st.sampled_from([0.2, 0.6])), weights)
     )
     return nodes, running, sorted(plan, key=by_start), arriving, weights
@@ -277,12 +281,12 @@ def brute_force(
         for one in plan:
             if one.start < slot * S:
                 use(placed, one.start // S, one.length // S, one.nodes)
-        use(placed, slot, arriving.length // S, arriving.nodes)
+        use(placed, slot, arriving.length // S, arriving.job.nodes)
         if max(placed) > nodes:
             continue
         for order in permutations([one for one in plan if one.start >= slot * S]):
             grid = placed.copy()
-            price = float(slot) ** weights.t * float(arriving.nodes) ** weights.u
+            price = float(slot) ** weights.t * float(arriving.job.nodes) ** weights.u
             for one in order:
                 at = first_fit(grid, nodes, one.nodes, one.length // S)
                 use(grid, at, one.length // S, one.nodes)
@@ -299,7 +303,7 @@ def shifted(
     delay = arriving.length // S
     for slot in slots_of(running, plan):
         grid, starts = grid_of_running(running), [one.start // S for one in plan]
-        use(grid, slot, delay, arriving.nodes)
+        use(grid, slot, delay, arriving.job.nodes)
         for at, one in enumerate(plan):
             if one.start < slot * S:
                 use(grid, starts[at], one.length // S, one.nodes)
@@ -310,7 +314,7 @@ def shifted(
                 starts[at] += delay
                 use(grid, starts[at], one.length // S, one.nodes)
         assert max(grid) <= nodes, "jobs that are delayed by the same time fit as before"
-        price = float(slot) ** weights.t * float(arriving.nodes) ** weights.u
+        price = float(slot) ** weights.t * float(arriving.job.nodes) ** weights.u
         for at, one in enumerate(plan):
             if one.start >= slot * S:
                 use(grid, starts[at], one.length // S, -one.nodes)
@@ -328,10 +332,15 @@ def profile_of(nodes: int, running: list[tuple[int, int]], plan: list[SlackReser
     return profile
 
 
+def steps_of(schedule: Schedule) -> list[tuple[int, int]]:
+    assert isinstance(schedule.state, Profile)
+    return schedule.state.steps()
+
+
 def search_of(
     nodes: int, running: list[tuple[int, int]], plan: list[SlackReservation], arriving: ArrivingJob | None, weights: Weights
 ) -> tuple[Search, list[int]]:
-    search = Search(profile_of(nodes, running, plan), plan, weights, 0, arriving)
+    search = search_in(plan_of(nodes, running, plan), plan, arriving, weights)
     return search, [slot * S for slot in slots_of(running, plan)]
 
 
@@ -358,11 +367,11 @@ def test_delaying_and_compressing_is_that_of_a_replay_second_by_second(case: Ins
     assert found.price == pytest.approx(price, rel=1e-9, abs=1e-9)
     assert found.price <= min(price for price, _ in replayed.values()) + 1e-9 * abs(found.price)
     profile = Profile.of_running(nodes, 0, running)
-    profile.reserve(found.slot, found.slot + arriving.length, arriving.nodes)
+    profile.reserve(found.slot, found.slot + arriving.length, arriving.job.nodes)
     for one in plan:
         start = starts.get(one.job.id, one.start // S) * S
         profile.reserve(start, start + one.length, one.nodes)
-    assert found.profile.steps() == profile.steps()
+    assert steps_of(found) == profile.steps()
 
 
 @settings(max_examples=cases(150))
@@ -381,23 +390,23 @@ def test_no_heuristic_is_cheaper_than_the_optimum(case: Insertion, insert: bool)
 def test_the_chosen_schedule_can_be_carried_out(case: Insertion) -> None:
     nodes, running, plan, arriving, weights = case
     for new in (arriving, None):
-        before = profile_of(nodes, running, plan)
+        before = plan_of(nodes, running, plan)
         _, slots = search_of(*case)
-        search = Search(before, plan, weights, 0, new)
+        search = search_in(before, plan, new, weights)
         found = search.cheapest_in_place(plan) if new is None else search.cheapest(slots, plan)
-        assert before.steps() == profile_of(nodes, running, plan).steps()
+        assert before.profile.steps() == profile_of(nodes, running, plan).steps()
         if found is None:
             assert new is None
             continue
         profile = Profile.of_running(nodes, 0, running)
         if new is not None:
-            profile.reserve(found.slot, found.slot + new.length, new.nodes)
+            profile.reserve(found.slot, found.slot + new.length, new.job.nodes)
         moved = {one.job.id: start for one, start in found.starts}
         for one in plan:
             start = moved.get(one.job.id, one.start)
             assert start <= (one.start if new is None else one.latest)
             profile.reserve(start, start + one.length, one.nodes)
-        assert found.profile.steps() == profile.steps()
+        assert steps_of(found) == profile.steps()
         assert len(found.starts) == sum(start != one.start for one, start in found.starts)
 
 
@@ -424,7 +433,7 @@ def assert_equal(first: Schedule | None, second: Schedule | None) -> None:
     assert (first is None) == (second is None)
     if first is not None and second is not None:
         assert (first.price, first.slot, first.starts) == (second.price, second.slot, second.starts)
-        assert first.profile.steps() == second.profile.steps()
+        assert steps_of(first) == steps_of(second)
 
 
 @every_heuristic

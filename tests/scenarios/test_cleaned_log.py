@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clustermodel import JobRow, Workload, synthetic_workload
-from clustermodel.job import UNSET
+from clustermodel.job import NUMBERS, UNSET
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.table import table_of
 from tests.conftest import refusal
@@ -86,7 +86,7 @@ def test_a_seed_draws_times_and_run_times(cleaned: Workload) -> None:
 
 def test_extra_columns_stay(cleaned: Workload) -> None:
     ids = cleaned.column("id")
-    columns = {name: cleaned.column(name) for name in JobRow._fields}
+    columns = {name: cleaned.column(name) for name in NUMBERS}
     with_extra = Workload(table_of(**columns, cores=ids * 2), extra=["cores"])
     restored = with_flurry(with_extra, FLURRY)
     assert restored.values("cores", ids).tolist() == (ids * 2).tolist()

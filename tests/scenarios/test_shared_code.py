@@ -209,9 +209,7 @@ def test_migrations_are_counted_by_the_equations() -> None:
 
 def log(header: dict[str, str], *submit_s: int) -> cm.Workload:
     rows = [
-        cm.JobRow._make([0] * len(cm.JobRow._fields))._replace(
-            id=number, submit=second * TICKS_PER_SECOND, nodes=1, run=1, estimate=1
-        )
+        cm.JobRow(*[0] * 10)._replace(id=number, submit=second * TICKS_PER_SECOND, nodes=1, run=1, estimate=1)
         for number, second in enumerate(submit_s)
     ]
     return cm.Workload(rows, name="log", provenance=Provenance(source="log", header=header), machine_nodes=8)

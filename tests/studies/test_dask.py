@@ -23,7 +23,6 @@ from clustermodel.experiment.run_key import Run, software
 from clustermodel.experiment.script import sweep
 from clustermodel.experiment.store import STUDY_FILE, Store
 from clustermodel.experiment.worker import Outcome
-from tests.studies.test_interruptions import ENDLESS
 from tests.studies.test_sweep import SCRIPT, assert_same, held, swept, whole
 
 pytestmark = pytest.mark.long
@@ -245,9 +244,7 @@ def test_a_worker_with_another_environment_fails_the_run_and_says_what_differs(c
             assert "seed its random generators, and read no environment" in error
 
 
-@pytest.mark.whole
-def test_a_run_that_never_ends_is_stopped_on_a_cluster_too(cluster: LocalCluster, tmp_path: Path) -> None:
-    script = tmp_path / "endless.py"
-    script.write_text(ENDLESS)
-    states = swept(script, tmp_path / "out", workers=None, dask=cluster.scheduler_address, run_timeout_s=4)
-    assert states == {"pending": 0, "done": 1, "failed": 2}
+def test_a_timeout_is_refused_since_no_thread_can_be_stopped(tmp_path: Path) -> None:
+    (tmp_path / "study.py").write_text(SCRIPT)
+    with pytest.raises(SpecificationError, match="run_timeout_s: a run in a thread of a Dask worker cannot be stopped"):
+        sweep(tmp_path / "study.py", tmp_path / "out", dask="tcp://127.0.0.1:1", run_timeout_s=4)

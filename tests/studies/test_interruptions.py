@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -169,6 +170,15 @@ def test_a_run_that_never_ends_is_stopped_and_the_others_go_on(tmp_path: Path, w
     assert swept(script, tmp_path / "out", workers=workers, run_timeout_s=3) == {"pending": 0, "done": 1, "failed": 2}
     with Store.read(tmp_path / "out") as store:
         assert [error for _, error in store.failures()] == ["it ran longer than 3 s (--run-timeout), and was stopped"] * 2
+
+
+def test_a_run_is_stopped_where_the_sweep_is_started_in_another_thread(tmp_path: Path) -> None:
+    """Only a main thread receives the alarm, so the runs get a process."""
+    script = tmp_path / "endless.py"
+    script.write_text(ENDLESS)
+    with ThreadPoolExecutor(1) as thread:
+        states = thread.submit(swept, script, tmp_path / "out", workers=1, run_timeout_s=3).result()
+    assert states == {"pending": 0, "done": 1, "failed": 2}
 
 
 CATCHING = """

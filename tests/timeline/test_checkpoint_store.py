@@ -8,6 +8,7 @@ import pytest
 import clustermodel as cm
 from clustermodel.cli.options import machine_with
 from clustermodel.experiment.result import Result
+from clustermodel.job import Demand, OwnCosts
 from clustermodel.machine import WRITERS
 from clustermodel.recording.ledger import Account
 from clustermodel.ticks import TICKS_PER_SECOND
@@ -348,7 +349,8 @@ def test_options_of_the_command_line() -> None:
 @pytest.mark.parametrize("field", ["checkpoint_s", "restart_s", "checkpoint_interval_s"])
 def test_own_costs_of_jobs(field: str) -> None:
     job = cm.Job(id=1, submit_s=0, nodes=1, run_s=1, **{field: 2.5})  # type: ignore[arg-type]
-    assert getattr(job.row(), field.removesuffix("_s")) == 2.5 * TICKS_PER_SECOND
+    demand = job.row().demand
+    assert demand == Demand(costs=OwnCosts(**{field.removesuffix("_s"): round(2.5 * TICKS_PER_SECOND)}))
     assert cm.Job.from_row(job.row()) == cm.Job(id=1, submit_s=0, nodes=1, run_s=1, estimate_s=1, **{field: 2.5})  # type: ignore[arg-type]
     frame = cm.Workload.from_jobs([job, *_plain(2)]).frame
     assert frame[field].tolist()[0] == 2.5

@@ -10,8 +10,7 @@ import clustermodel as cm
 from clustermodel import ContextSwitch, Machine, Scenario, SizeCost, SpecificationError, Workload, synthetic_workload
 from clustermodel.costs import CostTicks
 from clustermodel.experiment.run_key import key_of_scenario
-from clustermodel.job import OwnCosts
-from clustermodel.workload.streams import JobStreams
+from clustermodel.job import Demand, OwnCosts, Sizes
 
 JOBS = [
     cm.Job(id=1, nodes=1, submit_s=0, run_s=5, context_switch_s=0.5, startup_s=0, epilog_s=2),
@@ -37,9 +36,11 @@ def test_workloads_hold_costs_of_jobs() -> None:
     assert again.frame[["context_switch_s", "startup_s", "epilog_s"]].equals(
         workload.frame[["context_switch_s", "startup_s", "epilog_s"]]
     )
-    costs = JobStreams((again,)).own_costs()
-    assert costs == {1: OwnCosts(500_000, 0, 2_000_000), 3: OwnCosts(startup=3_000_000)}
-    assert JobStreams((Workload.from_jobs(JOBS[1:2]),)).own_costs() == {}
+    first, second, third = again.rows()
+    assert first.demand == Demand(costs=OwnCosts(context_switch=500_000, startup=0, epilog=2_000_000))
+    assert second.demand is None
+    assert third.demand == Demand(sizes=Sizes(resize=1_000_000), costs=OwnCosts(startup=3_000_000))
+    assert Workload(again.rows()) == again
 
 
 def test_a_function_is_asked_once_for_each_number_of_nodes() -> None:

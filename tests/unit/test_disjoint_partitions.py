@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from clustermodel import Job, Machine, Partition, Scenario, Workload
+from clustermodel.job import Demand
 from clustermodel.node_set import IdleNodes, NodeSet, as_mask, from_mask, lowest
 from clustermodel.policies.disjoint_partitions import runs_of_partitions
 from clustermodel.policies.fcfs import Fcfs
@@ -100,15 +101,16 @@ def test_jobs_without_a_partition_tie_all_of_them(policy: str) -> None:
 
 
 def test_parts_without_common_nodes() -> None:
-    def disjoint(named: dict[int, str], *, all_named: bool = True, **default: bool) -> list[tuple[int, ...]]:
-        return sorted(Partitions(machine(**default), named, all_named=all_named).disjoint())
+    def disjoint(*named: str | None, **default: bool) -> list[tuple[int, ...]]:
+        demands = {Demand(partition=names) if names else None: 1 for names in named}
+        return sorted(Partitions(machine(**default), demands).disjoint())
 
-    assert disjoint({1: "a", 2: "b", 3: "c"}) == [(0, 5), (5, 11), (11, 16)]
-    assert disjoint({1: "a", 2: "c, b", 3: "a,unknown"}) == [(0, 5), (5, 16)]
-    assert disjoint({1: "a,c", 2: "b"}) == [(0, 5, 11, 16), (5, 11)]
-    assert disjoint({1: "a,b", 2: "b,c"}) == disjoint({1: "a"}) == disjoint({1: "unknown"}) == []
-    assert disjoint({1: "b"}, all_named=False, default=True) == [(0, 5), (5, 11)]
-    assert disjoint({1: "a", 2: "b"}, all_named=False) == []  # other jobs may have all nodes
+    assert disjoint("a", "b", "c") == [(0, 5), (5, 11), (11, 16)]
+    assert disjoint("a", "c, b", "a,unknown") == [(0, 5), (5, 16)]
+    assert disjoint("a,c", "b") == [(0, 5, 11, 16), (5, 11)]
+    assert disjoint("a,b", "b,c") == disjoint("a") == disjoint("unknown") == []
+    assert disjoint("b", None, default=True) == disjoint("b", default=True) == [(0, 5), (5, 11)]
+    assert disjoint("a", "b", None) == []  # other jobs may have all nodes
 
 
 def test_lowest_idle_nodes_of_some() -> None:

@@ -14,7 +14,7 @@ from clustermodel.experiment.run_key import Opened
 from clustermodel.experiment.scenario import NOTHING_PLAYED
 from clustermodel.policies.interface import Decision, Policy
 from clustermodel.policies.view import Batch, View
-from clustermodel.workload.streams import submissions
+from clustermodel.workload.streams import JobStreams
 from tests.property.strategies import cases
 
 TIMES = ["submit_s", "start_s", "end_s"]
@@ -221,7 +221,7 @@ def test_a_wrong_field_of_feedback_is_an_error_only_where_it_is_used(
 
 def test_a_stream_without_feedback_takes_the_usual_way(write_trace: Callable[..., Path]) -> None:
     stream = cm.SwfStream(write_trace("; MaxProcs: 1", line(1, 0, 10), line(2, 4, 5, 1, 3)))
-    assert [row.id for row in submissions(stream)] == [1, 2]
+    assert [row.id for row in JobStreams([stream]).submissions(())[0][0]] == [1, 2]
     assert times(cm.Scenario(workload=stream).run())[2][0] == 4
 
 

@@ -77,20 +77,20 @@ def ended(batch: Batch, _view: View) -> Sequence[RunningJob]:
 @pytest.mark.parametrize("field", list(QueuedJob.__slots__) if hasattr(QueuedJob, "__slots__") else ["nodes", "estimate"])
 @pytest.mark.parametrize("jobs", [waiting, submitted, of_running])
 def test_no_field_of_a_job_can_be_set(field: str, jobs: Callable[[Batch, View], Sequence[object]]) -> None:
-    with pytest.raises(DecisionError, match=rf"^policy p: it sets {field}\b.*; a policy may not change jobs$"):
+    with pytest.raises(DecisionError, match=rf"^policy p: it sets {field}; a policy may not change jobs$"):
         run(Meddler(sets(field, jobs)))
 
 
 @pytest.mark.parametrize("field", ["job", "start", "expected_end", "columns", "nodes", "rows", "ran", "state"])
 @pytest.mark.parametrize("gangs", [running, ended])
 def test_no_field_of_a_gang_can_be_set(field: str, gangs: Callable[[Batch, View], Sequence[object]]) -> None:
-    with pytest.raises(DecisionError, match=rf"^policy p: it sets {field}\b.*; a policy may not change running jobs$"):
+    with pytest.raises(DecisionError, match=rf"^policy p: it sets {field}; a policy may not change running jobs$"):
         run(Meddler(sets(field, gangs)))
 
 
 @pytest.mark.parametrize("field", [*getattr(View, "__slots__", ["now", "idle", "waiting", "fits"])])
 def test_no_field_of_the_view_can_be_set(field: str) -> None:
-    with pytest.raises(DecisionError, match=rf"^policy p: it sets {field}\b.*; a policy may not change what it is shown$"):
+    with pytest.raises(DecisionError, match=rf"^policy p: it sets {field}; a policy may not change what it is shown$"):
         run(Meddler(sets(field, lambda _batch, view: [view])))
 
 

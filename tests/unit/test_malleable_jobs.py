@@ -30,7 +30,6 @@ from clustermodel import (
 )
 from clustermodel.experiment.run_key import digest_of_jobs, key_of_scenario
 from clustermodel.job import UNSET, Sizes
-from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.streams import JobStreams
 from tests.conftest import refusal
 
@@ -45,11 +44,16 @@ RESIZABLE = [
     job(3, malleable=True, min_nodes=2, max_nodes=8, resize_s=0),
     job(4, malleable=True, resize_s=1.5),
 ]
-SIZES = {2: Sizes(1, LARGEST_WHOLE, UNSET), 3: Sizes(2, 8, 0), 4: Sizes(1, LARGEST_WHOLE, 1_500_000)}
+SIZES = {2: Sizes(), 3: Sizes(2, 8, 0), 4: Sizes(resize=1_500_000)}
 
 
 def sizes_of(*sources: Workload) -> dict[int, Sizes]:
-    return JobStreams(list(sources)).sizes()
+    return sizes_in(JobStreams(list(sources)))
+
+
+def sizes_in(streams: JobStreams) -> dict[int, Sizes]:
+    demands = {row.id: row.demand for stream in streams.submissions(())[0] for row in stream}
+    return {number: demand.sizes for number, demand in demands.items() if demand is not None and demand.sizes is not None}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +102,7 @@ def test_csv_files_with_sizes(tmp_path: Path) -> None:
     path, names = tmp_path / "jobs.csv", ("submit_s", "nodes", "run_s", "malleable", "min_nodes", "max_nodes", "resize_s")
     path.write_text(",".join(names) + "\n0,4,9,1,2,8,0.5\n1,4,9,0,2,8,0.5\n2,4,9,1,,,\n3,4,9,,,,\n")
     workload = read_csv(path, columns={name: name for name in names})
-    assert sizes_of(workload) == {1: Sizes(2, 8, 500_000), 3: Sizes(1, LARGEST_WHOLE, UNSET)}
+    assert sizes_of(workload) == {1: Sizes(2, 8, 500_000), 3: Sizes()}
 
 
 @pytest.mark.parametrize(
@@ -133,10 +137,10 @@ JOBS = synthetic_workload(jobs=300, nodes=64)
 @pytest.mark.parametrize(
     ("rule", "sizes"),
     [
-        ({}, {2: (1, LARGEST_WHOLE), 5: (1, LARGEST_WHOLE)}),
+        ({}, {2: (UNSET, UNSET), 5: (UNSET, UNSET)}),
         ({"min_nodes": 3, "max_nodes": 4}, {2: (2, 4), 5: (3, 5)}),
         ({"min_nodes": "0.5x", "max_nodes": "1.5x"}, {2: (1, 3), 5: (2, 8)}),  # 2.5 and 7.5 to the even numbers
-        ({"min_nodes": "0.1x", "nodes": (3, 9)}, {5: (1, LARGEST_WHOLE)}),
+        ({"min_nodes": "0.1x", "nodes": (3, 9)}, {5: (1, UNSET)}),
         ({"users": ["ann"], "min_nodes": "1x", "max_nodes": "1x"}, {2: (2, 2)}),
         ({"users": ["bob", "ann"], "nodes": (6, 9)}, {}),
     ],
@@ -150,7 +154,7 @@ def test_sizes_by_rule(rule: dict[str, Any], sizes: dict[int, tuple[int, int]]) 
 
 def test_jobs_that_are_malleable_keep_their_sizes() -> None:
     workload = Workload.from_jobs([*RESIZABLE, job(5)]).with_malleable(nodes=(4, 4), min_nodes=2)
-    assert sizes_of(workload) == {**SIZES, 1: Sizes(2, LARGEST_WHOLE, UNSET), 5: Sizes(2, LARGEST_WHOLE, UNSET)}
+    assert sizes_of(workload) == {**SIZES, 1: Sizes(2), 5: Sizes(2)}
 
 
 def test_shares_are_nested_and_reproducible() -> None:
@@ -228,7 +232,7 @@ def test_rules_of_a_site(tmp_path: Path) -> None:
     machine = Machine(nodes=64)
     scenario = Scenario(workload=JOBS, machine=machine, site=site)
     workload = JOBS.with_malleable(users=[1, 2], max_nodes="2x").with_malleable(share=0.2, seed=4)
-    assert scenario.streams.sizes() == sizes_of(workload)
+    assert sizes_in(scenario.streams) == sizes_of(workload)
     keys = {key_of_scenario(each) for each in (scenario, replace(scenario, site=None), replace(scenario, workload=workload))}
     assert len(keys) == 3
     assert Scenario.from_toml(scenario.to_toml()) == scenario
@@ -285,7 +289,7 @@ def test_a_study_takes_malleable_jobs(command_line: Callable[..., Any], tmp_path
         "def scenario(policy, seed):\n"
         "    return Scenario(machine=Machine(nodes=4), workload=jobs, policy=policy)\n"
         "def malleable(result):\n"
-        "    return len(result.scenario.streams.sizes())\n"
+        "    return sum(row.demand is not None for row in result.scenario.streams.submissions(())[0][0])\n"
         "study = Study(name='s', factors={'policy': ['easy']}, scenario=scenario, measures={'malleable': malleable})\n"
     )
     options = ("--out", tmp_path / "out", "--malleable", "1,max=2x")

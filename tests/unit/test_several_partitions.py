@@ -17,6 +17,7 @@ from clustermodel import (
     TimeSlicing,
     Workload,
 )
+from clustermodel.job import NO_DEMANDS
 from clustermodel.policies.interface import Migrate, Place, PolicyFunction, Resize, Rows, Start
 from clustermodel.policies.view import QueuedJob, View
 from clustermodel.sim import partitions as of_machine
@@ -331,10 +332,10 @@ def test_sets_of_which_another_one_has_all_nodes_are_not_tried() -> None:
     ]
     machine = Machine(nodes=8, partitions=partitions)
     named = {1: "a,b", 2: "c,a", 3: "d,a,c", 4: "a,f,d", 5: "a,f,d", 6: "all,a", 7: "e,c,a", 8: "none", 9: "c,e"}
-    known = Partitions(machine, named, all_named=True)
+    known = Partitions(machine, NO_DEMANDS)
 
     def of(number: int, nodes: int = 2, estimate_s: float = 1) -> of_machine.Place | None:
-        return known.of(Job(id=number, submit_s=0, nodes=nodes, run_s=estimate_s).row())
+        return known.of(Job(id=number, submit_s=0, nodes=nodes, run_s=estimate_s, partition=named[number]).row())
 
     assert of(1) == of(2) == of_machine.Place((0, 4))
     assert of(3) == of_machine.Place((0, 6), ((2, 6), (0, 4)))

@@ -11,13 +11,13 @@ from clustermodel.experiment.run_key import key_of_scenario
 from clustermodel.job import JobRow
 from clustermodel.node_set import NodeSet
 from clustermodel.plans import slack_prices as prices
-from clustermodel.plans.profile import Profile
 from clustermodel.policies.interface import Kill, Policy, Reserve, Start, Waits, WakeAt
 from clustermodel.policies.slack import Quotas, Slack
 from clustermodel.policies.slack_run import OverQuota
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.shared_data import trace_path
+from tests.slack_plans import arriving_job, plan_of, reservation, search_in
 from tests.tiers import some
 
 S = TICKS_PER_SECOND
@@ -76,23 +76,21 @@ def test_each_weight_governs_its_own_factor() -> None:
 
 def test_a_delay_beyond_the_slack_is_excluded_and_by_the_whole_of_it_is_not() -> None:
     for spare, allowed in ((4 * S - 1, False), (4 * S, True)):
-        held = prices.SlackReservation(QueuedJob(1, 1, 0, 2 * S, 0, 0, 0), 0, 0.5, spare, ONE)
-        arriving = prices.ArrivingJob(1, 4 * S, prices.favour(0.5, ONE))
-        profile = Profile(1)
-        profile.reserve(0, 2 * S, 1)
-        assert (prices.Search(profile, [held], ONE, 0, arriving).cheapest([0], [held]) is not None) is allowed
+        held = reservation(QueuedJob(1, 1, 0, 2 * S, 0, 0, 0), 0, 0.5, spare, ONE)
+        search = search_in(plan_of(1, [], [held]), [held], arriving_job(1, 4 * S, prices.favour(0.5, ONE)), ONE)
+        assert (search.cheapest([0], [held]) is not None) is allowed
 
 
 def test_of_schedules_whose_prices_differ_by_rounding_only_that_which_moves_fewer_jobs_goes_before() -> None:
-    held = prices.SlackReservation(QueuedJob(1, 1, 0, 2 * S, 0, 0, 0), 0, 0.5, 0, ONE)
-    one_move = prices.Schedule(0, 0.0, [(held, 1)], [0.1 + 0.2], Profile(1))
-    two_moves = prices.Schedule(0, 0.0, [(held, 1), (held, 2)], [0.15, 0.15], Profile(1))
-    cheaper = prices.Schedule(0, 0.0, [(held, 1), (held, 2)], [0.15, 0.149], Profile(1))
+    held = reservation(QueuedJob(1, 1, 0, 2 * S, 0, 0, 0), 0, 0.5, 0, ONE)
+    one_move = prices.Schedule(0, 0.0, [(held, 1)], [0.1 + 0.2])
+    two_moves = prices.Schedule(0, 0.0, [(held, 1), (held, 2)], [0.15, 0.15])
+    cheaper = prices.Schedule(0, 0.0, [(held, 1), (held, 2)], [0.15, 0.149])
     assert 0.1 + 0.2 > 0.15 + 0.15
     assert one_move.price == two_moves.price == 0.3
     assert [one_move.goes_before(two_moves), two_moves.goes_before(one_move)] == [True, False]
     assert [one_move.goes_before(cheaper), cheaper.goes_before(one_move)] == [False, True]
-    earlier, later = (prices.Schedule(slot, 0.3, [], [], Profile(1)) for slot in (1, 2))
+    earlier, later = (prices.Schedule(slot, 0.3, [], []) for slot in (1, 2))
     assert [earlier.goes_before(later), later.goes_before(earlier), later.goes_before(later)] == [True, False, False]
 
 
@@ -345,7 +343,7 @@ def test_what_explain_says() -> None:
 
 def test_the_orders_of_the_heuristics() -> None:
     def waiting(number: int, nodes: int, length: int, start: int, p: float, slack: int = 50) -> prices.SlackReservation:
-        return prices.SlackReservation(QueuedJob(number, nodes, number * S, length * S, 0, 0, 0), start * S, p, slack * S, ONE)
+        return reservation(QueuedJob(number, nodes, number * S, length * S, 0, 0, 0), start * S, p, slack * S, ONE)
 
     jobs = [
         waiting(1, 2, 10, 90, 0.5),  # weight 1.0

@@ -12,8 +12,6 @@ import pytest
 
 from clustermodel import Machine, Setup
 from clustermodel.plans.slack_prices import (
-    ArrivingJob,
-    Search,
     SlackReservation,
     Weights,
     cost,
@@ -22,9 +20,10 @@ from clustermodel.plans.slack_prices import (
     weight,
 )
 from clustermodel.policies.slack import Slack
-from clustermodel.policies.slack_run import WholeMachineRun
+from clustermodel.policies.slack_run import SlackRun
 from clustermodel.policies.view import QueuedJob
 from clustermodel.ticks import TICKS_PER_SECOND
+from tests.slack_plans import arriving_job, plan_of, reservation, search_in
 
 S = TICKS_PER_SECOND
 J1, J2, J3 = (QueuedJob(n, nodes, 0, length * S, 0, 0, 0) for n, nodes, length in ((1, 2, 2), (2, 1, 5), (3, 2, 2)))
@@ -46,20 +45,19 @@ every_row = pytest.mark.parametrize(("u", "p", "first", "second", "arriving_p", 
 
 def waiting(job: QueuedJob, slack: int, p: float, weights: Weights) -> SlackReservation:
     """A job that had 10 s of slack, and has been moved until ``slack`` was left and its start is now."""
-    one = SlackReservation(job, (slack - 10) * S, p, 10 * S, weights)
+    one = reservation(job, (slack - 10) * S, p, 10 * S, weights)
     one.move_to(0, weights)
     assert one.slack == slack * S
     return one
 
 
-def run_with(u: float, p: float, first: tuple[int, float], second: tuple[int, float], arriving_p: float) -> WholeMachineRun:
+def run_with(u: float, p: float, first: tuple[int, float], second: tuple[int, float], arriving_p: float) -> SlackRun:
     policy = Slack(heuristic="optimal", awt=1.0, alpha_u=u, alpha_p=p, user_priority=lambda _: min(1.0, 3 * arriving_p - 0.5))
     machine = Machine(nodes=4)
     run = policy.start(Setup(4, True, np.random.default_rng(1), False, machine))
     weights = Weights(u=u, p=p)
-    run.plan = [waiting(J1, *first, weights), waiting(J2, *second, weights)]
-    for held in run.plan:
-        run.profile.reserve(held.start, held.end, held.nodes)
+    run.reservations = [waiting(J1, *first, weights), waiting(J2, *second, weights)]
+    run.plan = plan_of(4, [], run.reservations)
     return run
 
 
@@ -75,7 +73,7 @@ def test_price_by_price(
 ) -> None:
     weights = Weights(u=u, p=p)
     run = run_with(u, p, first, second, arriving_p)
-    one, two = run.plan
+    one, two = run.reservations
 
     def cost_of_two_seconds(nodes: int, slack: float, priority: float) -> float:
         return (
@@ -87,9 +85,12 @@ def test_price_by_price(
         price_of_start(2, 0, weights) + cost_of_two_seconds(1, *second),
         price_of_start(2, 0, weights) + cost_of_two_seconds(2, *first),
     )
-    search = Search(run.profile, run.plan, weights, 0, ArrivingJob(2, 2 * S, favour(arriving_p, weights)))
+    arriving = arriving_job(2, 2 * S, favour(arriving_p, weights))
+    plan = plan_of(4, [], [one, two])
     by_search = [
-        found.price if (found := search.cheapest([slot * S], order)) is not None else inf
+        found.price
+        if (found := search_in(plan, [one, two], arriving, weights).cheapest([slot * S], order)) is not None
+        else inf
         for slot, order in ((2, [one, two]), (0, [one, two]), (0, [two, one]))
     ]
     assert by_search == pytest.approx(by_formula, rel=1e-11)
@@ -108,5 +109,5 @@ def test_the_schedule_that_is_chosen(
 ) -> None:
     run = run_with(u, p, first, second, arriving_p)
     run.insert(J3, 0)
-    starts = {one.job.id: one.start // S for one in run.plan}
+    starts = {one.job.id: one.start // S for one in run.reservations}
     assert (starts[1], starts[2], starts[3]) == STARTS[best]

@@ -21,6 +21,9 @@ from clustermodel import (
     Slack,
     Workload,
 )
+from clustermodel.plans.by_node import Nodes
+from clustermodel.plans.pool_plans import PoolPlan
+from clustermodel.plans.pools import Pools
 from clustermodel.policies.slack import Quotas
 from tests.property.strategies import cases
 from tests.unit.test_partitions import job, nodes_of, parts, run, starts
@@ -155,9 +158,13 @@ def test_no_job_starts_after_its_bound_where_jobs_hold_their_nodes_for_longer(
         assert not (table["start_s"] > table["reserved_s"]).any()
 
 
+def plan_over_pools(pools: Pools, _nodes: Nodes | None, *, may_overrun: bool) -> PoolPlan:
+    return PoolPlan(pools, may_overrun=may_overrun)
+
+
 @pytest.mark.parametrize(("heuristic", "compression"), [*READINGS, ("optimal", "afresh")])
 @pytest.mark.parametrize("what", ["quotas", "extensions", "failures"])
-def test_with_one_pool_whatever_the_parameters_plans_are_those_of_the_whole_machine(
+def test_with_one_pool_whatever_the_parameters_trials_on_the_plan_find_what_those_on_the_profile_find(
     heuristic: str, compression: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for seed in range(cases(4, fewest=2)):
@@ -169,7 +176,7 @@ def test_with_one_pool_whatever_the_parameters_plans_are_those_of_the_whole_mach
         scenario = Scenario(workload=random_jobs(seed, None), machine=machine, policy=policy, explain=True)
         plain = scenario.run()
         with monkeypatch.context() as patched:
-            patched.setattr("clustermodel.policies.slack.in_pools", lambda _: True)
+            patched.setattr("clustermodel.policies.slack.plan_of", plan_over_pools)
             pooled = scenario.run()
         pd.testing.assert_frame_equal(plain.jobs, pooled.jobs)
         for number in plain.jobs["job"][plain.jobs["start_s"].notna()]:

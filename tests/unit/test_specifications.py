@@ -71,7 +71,7 @@ def test_a_number_of_very_many_digits_is_refused_in_a_short_line(specify: Callab
         (lambda: cm.Workload.from_jobs(["x"]), "Workload.from_jobs: 'x' is not allowed; it must be a Job"),  # type: ignore[list-item]
         (
             lambda: cm.Workload([(1, 2, 3)] * 9),  # type: ignore[list-item]
-            "Workload 'workload': rows: [(1, 2, 3)] is not allowed; each must be a JobRow of 13 whole numbers; "
+            "Workload 'workload': rows: [(1, 2, 3)] is not allowed; each must be a JobRow of 10 whole numbers; "
             "from_jobs takes jobs in seconds",
         ),
         (lambda: cm.Workload([ROW]).split(["user"]), "Workload.split by: ['user'] is not allowed; it must be one of "),  # type: ignore[arg-type]
@@ -107,7 +107,7 @@ def test_numpy_integers_become_plain_ones(kind: type[np.integer[Any]]) -> None:
     job = cm.Job(id=kind(1), nodes=kind(2), submit_s=3, run_s=4, user=kind(5), group=kind(6), priority=kind(7))  # type: ignore[arg-type]
     for field in ("id", "nodes", "user", "group", "priority"):
         assert type(getattr(job, field)) is int
-    assert [type(value) for value in job.row()] == [int] * 13
+    assert [type(value) for value in job.row()[:-1]] == [int] * 10
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
@@ -235,7 +235,7 @@ def rejects(keep: cm.JobFilter, row: JobRow = ROW) -> str | None:
     """Return the reason for which a job is left out."""
     dropped: Counter[str] = Counter()
     chosen = {"user": (np.array([row.user]), list(keep.users))} if keep.users is not None else {}
-    filtered(np.array([row]), keep, dropped, chosen)
+    filtered(np.array([row[:-1]]), keep, dropped, chosen)
     return next(iter(dropped), None)
 
 
@@ -285,7 +285,7 @@ def test_a_window_without_end_keeps_what_comes_later_or_is_refused_by_name() -> 
 
 
 def applied(scale: cm.LoadScale, row: JobRow = ROW, first: int = 0) -> JobRow:
-    return JobRow(*scaled(np.array([row]), scale, first)[0].tolist())
+    return JobRow(*scaled(np.array([row[:-1]]), scale, first)[0].tolist())
 
 
 @pytest.mark.parametrize("field", ["interarrival", "run_time", "size"])

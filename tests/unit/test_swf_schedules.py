@@ -27,7 +27,7 @@ def line(
 WHOLE = line(1, 5, 10, 100, 1)
 PARTS = (line(1, 5, 10, 60, 2), line(1, -1, 30, 0, 2), line(1, -1, 0, 40, 3))
 OTHER = line(2, 50, 0, 7, 0, nodes=8)
-NO_VALUES = (-1, -1, -1, -1)  # of the memory, and of the job's own costs of checkpoints
+NO_VALUES = (-1, None)  # memory, and what else jobs demand
 ROW = (5_000_000, 1, 4, 100_000_000, 900_000_000, 7, 3, 0, 1, *NO_VALUES)
 WITH, WITHOUT = "the line of the whole job was used", "no line of the whole job, summed up from its partial executions"
 

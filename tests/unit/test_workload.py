@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 import clustermodel as cm
-from clustermodel.job import JobRow
+from clustermodel.job import NUMBERS, JobRow
 from clustermodel.workload.table import Provenance
 from tests.conftest import refusal
 
@@ -70,7 +70,7 @@ def test_rows_are_plain_integers_read_as_often_as_wanted_across_chunks() -> None
     workload = cm.Workload(rows)
     assert len(workload) == 10_000
     assert list(workload.rows()) == list(workload.rows()) == sorted(rows)
-    assert {type(value) for one in workload.rows() for value in one} == {int}
+    assert {type(value) for one in workload.rows() for value in one[:-1]} == {int}
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_rows_are_plain_integers_read_as_often_as_wanted_across_chunks() -> None
         (lambda: cm.Workload([row(1, 0), *(row(7, number) for number in range(3))], name="w"), "Workload 'w': job id 7 appears "
          "3 times; ids must be unique"),
         (lambda: cm.Workload(FOUR).split("colour"), "Workload.split by: 'colour' is not allowed; it must be one of submit, id, "
-         "nodes, run, estimate, user, group, priority, status, memory, checkpoint, restart, checkpoint_interval"),
+         "nodes, run, estimate, user, group, priority, status, memory"),
         (lambda: cm.Workload(FOUR).with_default_memory(-1), "Workload.with_default_memory: -1 is not allowed; it must be a "
          "number of GiB >= 0 and <= 2^33"),
     ],
@@ -96,7 +96,7 @@ def test_columns_are_in_ticks_and_cannot_be_changed() -> None:
     assert workload.column("id").tolist() == [2, 3, 4, 9]
     assert workload.column("submit").tolist() == [0, 5 * SECOND, 5 * SECOND, 25_500_000]
     assert workload.seconds("run").tolist() == [10, 50, 30, 0.5]
-    for name in JobRow._fields:
+    for name in NUMBERS:
         with pytest.raises(ValueError, match="read-only"):
             workload.column(name)[0] = 1
 

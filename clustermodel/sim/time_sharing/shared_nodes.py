@@ -340,7 +340,7 @@ class TimeSharing:
 
     def switch_of(self, gang: SlicedGang) -> int:
         """Return how long a context switch of a gang takes, ticks."""
-        return self._costs.switch(gang.job.id, gang.nodes)
+        return self._costs.switch(gang.owner.row, gang.nodes)
 
     def executed(self, gang: SlicedGang) -> int:
         return gang.done

@@ -1,0 +1,50 @@
+"""Rules that stand between the jobs and the policy: which jobs may join the queue, and when, and in which order they stand."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from clustermodel.policies.view import QueuedJob
+from clustermodel.sim.job_process import JobInSystem
+
+
+class Rule:
+    """One rule of a run; the coordinator asks each in turn, and knows none of them.  This one forbids and changes nothing."""
+
+    rejects_late: ClassVar[bool] = False
+    """Whether it may reject jobs that have been in the system."""
+
+    def admits(self, job: JobInSystem) -> bool:
+        """Return whether a job that is submitted can ever start."""
+        return True
+
+    def admits_later(self, job: JobInSystem) -> bool:
+        """Return whether a job can still start that rules held until now."""
+        return True
+
+    def holds(self, job: JobInSystem) -> bool:
+        """Return whether a job that has been admitted must wait before it joins the queue."""
+        return False
+
+    def began(self, job: int) -> list[JobInSystem]:
+        """Note that a job has begun; return the held jobs that join the queue now, as in what follows."""
+        return []
+
+    def left(self, job: JobInSystem) -> list[JobInSystem]:
+        """Note that a job has left the system."""
+        return []
+
+    def ended(self, job: int, *, ok: bool) -> tuple[list[JobInSystem], list[JobInSystem]]:
+        """Note how a job has ended, or that it was rejected; return also the held jobs that never will join the queue."""
+        return [], []
+
+    def before_cycle(self, submitted: list[QueuedJob], requeued: list[QueuedJob]) -> list[JobInSystem]:
+        """Arrange the queue, which some jobs have joined; return the waiting jobs that cannot start any more."""
+        return []
+
+    def after_instant(self, *, cycled: bool) -> None:
+        """Note what is so from now on, perhaps after a scheduling cycle."""
+
+    def due(self, *, cycled: bool) -> list[JobInSystem]:
+        """Return the held jobs that join the queue as time has passed, or for idle nodes."""
+        return []
