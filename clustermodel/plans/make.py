@@ -51,12 +51,19 @@ def row_plan_of(pools: Pools, *, most_overbooked: int) -> RowPlan:
     return PoolPlan(pools, may_overrun=False, most_overbooked=most_overbooked)
 
 
-def idle_now(pools: Pools, nodes: Nodes | None, view: View, *, planned: bool = False) -> IdleNodes | IdlePools | IdleProcessors:
+def idle_now(pools: Pools, nodes: Nodes | None, view: View, *, planned: bool = False) -> IdlePools | IdleProcessors:
     """Return the idle nodes, by pool or, where ``nodes`` are given, by node; ``planned``: as a plan may know them."""
-    if nodes is None and are_alike(pools):
-        return IdleNodes(count(view.idle_or_ended()) if planned else view.idle)
     idle = view.idle_or_ended if planned else view.idle_nodes
     return IdlePools(pools, idle) if nodes is None else IdleProcessors(pools, nodes, idle, view.free_memory)
+
+
+def idle_to_take(
+    pools: Pools, nodes: Nodes | None, view: View, *, planned: bool = False
+) -> IdleNodes | IdlePools | IdleProcessors:
+    """:func:`idle_now`; where all nodes are alike only their number, and the machine chooses those of a job that starts."""
+    if nodes is None and are_alike(pools):
+        return IdleNodes(count(view.idle_or_ended()) if planned else view.idle)
+    return idle_now(pools, nodes, view, planned=planned)
 
 
 def are_alike(pools: Pools) -> bool:

@@ -6,7 +6,7 @@ Jobs start strictly in queue order; nodes stay idle for the first job that does 
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from clustermodel.plans.make import idle_now, nodes_of, pools_of
+from clustermodel.plans.make import idle_to_take, nodes_of, pools_of
 from clustermodel.policies.disjoint_partitions import runs_of_partitions
 from clustermodel.policies.interface import NOTHING, Decision, Reason, Run, Setup, Start
 from clustermodel.policies.view import Batch, View
@@ -40,7 +40,7 @@ class _FcfsRun:
         decisions: list[Decision] = []
         if not view.waiting:
             return decisions
-        idle, closed, pools = idle_now(self._pools, self._nodes, view), set[int](), self._pools
+        idle, closed, pools = idle_to_take(self._pools, self._nodes, view), set[int](), self._pools
         for job in view.waiting.values():
             if (split := idle.split(job, closed)) is not None:
                 decisions.append(Start(job=job, columns=idle.take_split(split), reason=_REASON))

@@ -17,7 +17,7 @@ from math import inf
 from typing import Any, Final, NamedTuple
 
 from clustermodel.plans.by_node import IdleProcessors
-from clustermodel.plans.make import idle_now, nodes_of, plan_of, pools_of
+from clustermodel.plans.make import idle_to_take, nodes_of, plan_of, pools_of
 from clustermodel.plans.pool_plans import Group, IdleNodes, IdlePools
 from clustermodel.plans.pools import Split
 from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, Start, WakeAt
@@ -226,7 +226,7 @@ class PoolBackfilling:
 
     def _start(self, job: QueuedJob, split: Split, view: View, reason: Reason | None) -> Start:
         if self._idle is None:
-            self._idle = idle_now(self._pools, self._nodes, view, planned=True)
+            self._idle = idle_to_take(self._pools, self._nodes, view, planned=True)
         self._lengths.started(job)
         return Start(job=job, columns=self._idle.take_split(split), reason=reason)
 
