@@ -34,7 +34,7 @@ class OnePool(RowPlan):
 
     def group_of(self, job: QueuedJob) -> Group:
         if not self.groups:
-            self.groups.append(self._new_group(None, 0))
+            self.groups.append(Group(None, 1, (0,), []))  # one bit stands for all nodes: the machine may be very wide
         return self.groups[0]
 
     def split_of(self, columns: NodeSet) -> Split:
@@ -95,7 +95,7 @@ class OnePool(RowPlan):
         return self.profile.fits_at(start, split[0][1], length)
 
     def nodes_of(self, split: Split) -> int:
-        return self._pools.all_nodes if split else 0
+        return 1 if split else 0  # as in the group
 
     def steps(self) -> Steps:
         return self._times[:], self._free[:]

@@ -20,32 +20,54 @@ Split = tuple[tuple[int, int], ...]
 """Nodes by pool: pairs of a pool and a number of nodes above 0."""
 
 
+def _parts(nodes: int, masks: Iterable[int]) -> list[int]:
+    """Return the parts of some nodes, bitmasks, which no mask divides: first those that the fewest masks have.
+
+    So jobs take nodes first that the fewest sets have, and those are left that others need too.
+    """
+    members: dict[tuple[int, ...], int] = {(): nodes}
+    for number, mask in enumerate(masks):
+        outside = {key: pool & ~mask for key, pool in members.items()}
+        members = {(*key, number): pool & mask for key, pool in members.items()} | outside
+        members = {key: pool for key, pool in members.items() if pool}
+    return [mask for _, mask in sorted(members.items(), key=lambda item: (len(item[0]), item[1] & -item[1]))]
+
+
 class Pools:
     """The pools of a machine, by sets of nodes that jobs may be limited to; in the order in which jobs take them."""
 
     def __init__(self, nodes: int, sets: Iterable[NodeSet], windows: Windows | None = None) -> None:
-        masks, members = [as_mask(nodes_of_set) for nodes_of_set in sets], {tuple[int, ...](): (1 << nodes) - 1}
+        masks = [as_mask(nodes_of_set) for nodes_of_set in sets]
         masks += [] if windows is None else list(dict.fromkeys(window.mask for window in windows.all))
-        for number, mask in enumerate(masks):
-            outside = {key: pool & ~mask for key, pool in members.items()}
-            members = {(*key, number): pool & mask for key, pool in members.items()} | outside
-            members = {key: pool for key, pool in members.items() if pool}
-        # A job takes nodes first that the fewest sets have, so that those are left that others need too.
-        self.all_nodes: Final = (1 << nodes) - 1
-        order = sorted(members.items(), key=lambda item: (len(item[0]), item[1] & -item[1]))
-        self.masks: Final = [mask for _, mask in order]
-        self.sizes: Final = [mask.bit_count() for mask in self.masks]
+        self._nodes = nodes
+        self._of_pools: list[int] = []  # bitmasks; on a machine of one pool made when they are asked for: it may be very wide
+        self.sizes: list[int] = [nodes]
+        if masks:
+            self._of_pools = _parts((1 << nodes) - 1, masks)
+            self.sizes = [mask.bit_count() for mask in self._of_pools]
         self.windows: Final = windows
         every = [] if windows is None else windows.all
-        self._windows_of = [[window for window in every if window.mask & mask] for mask in self.masks]
-        self._every: Final = tuple(range(len(order)))
+        self._windows_of = [[window for window in every if window.mask & mask] for mask in self._of_pools] or [[]]
+        self._every: Final = tuple(range(len(self.sizes)))
         self.never: Final = set[Hashable]()  # what plans have found that windows let start at no time, as they describe it
         self._of: dict[NodeSet, tuple[int, ...]] = {}
         self._touched: dict[NodeSet, tuple[int, ...]] = {}
         self._masks: dict[NodeSet, int] = {}
 
     def __len__(self) -> int:
-        return len(self.masks)
+        return len(self.sizes)
+
+    @property
+    def all_nodes(self) -> int:
+        """All nodes, a bitmask."""
+        return (1 << self._nodes) - 1
+
+    @property
+    def masks(self) -> list[int]:
+        """The nodes of each pool, a bitmask; not to be changed."""
+        if not self._of_pools:
+            self._of_pools = [self.all_nodes]
+        return self._of_pools
 
     def of(self, eligible: NodeSet | None) -> tuple[int, ...]:
         """Return the pools of which a job that may have these nodes can have all; ``None`` stands for all nodes."""

@@ -6,7 +6,7 @@ Jobs start strictly in queue order; nodes stay idle for the first job that does 
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from clustermodel.plans.make import idle_to_take, nodes_of, pools_of
+from clustermodel.plans.make import idle_to_take, in_pools, nodes_of, pools_of
 from clustermodel.policies.disjoint_partitions import runs_of_partitions
 from clustermodel.policies.interface import NOTHING, Decision, Reason, Run, Setup, Start
 from clustermodel.policies.view import Batch, View
@@ -26,11 +26,24 @@ class Fcfs:
 
     def start(self, setup: Setup) -> Run:
         """Return a new run."""
-        return runs_of_partitions(self, setup) if setup.disjoint else _FcfsRun(setup)
+        if setup.disjoint:
+            return runs_of_partitions(self, setup)
+        return _FcfsRun(setup) if in_pools(setup) else self
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        """Start jobs from the head of the queue until one does not fit, on whatever nodes are idle."""
+        decisions: list[Decision] = []
+        idle = view.idle
+        for job in view.waiting.values():
+            if job.nodes > idle:
+                break
+            idle -= job.nodes
+            decisions.append(Start(job=job, reason=_REASON))
+        return decisions
 
 
 class _FcfsRun:
-    """One run."""
+    """One run where jobs may differ in the nodes that they may have, or in how these must lie."""
 
     def __init__(self, setup: Setup) -> None:
         self._pools, self._nodes = pools_of(setup), nodes_of(setup)

@@ -44,6 +44,7 @@ VARIANTS = (
 
 
 MODULES = (
+    "fcfs.in_pools",
     "easy.in_pools",
     "backfilling.scheduler.in_pools",
     "preemptive.in_pools",
