@@ -44,9 +44,12 @@ def plan_of(pools: Pools, nodes: Nodes | None, *, may_overrun: bool) -> RunningP
     return NodePlan(nodes, pools, may_overrun=may_overrun)
 
 
-def row_plan_of(pools: Pools, *, most_overbooked: int) -> RowPlan:
-    """Return an empty plan that can be laid out anew, from which all nodes may be subtracted so many times."""
-    if are_alike(pools):
+def row_plan_of(pools: Pools, *, alike: bool, most_overbooked: int) -> RowPlan:
+    """Return an empty plan that can be laid out anew, from which all nodes may be subtracted so many times.
+
+    Jobs are ``alike`` if any of them may have any nodes at any time (:func:`are_alike`).
+    """
+    if alike:
         return OnePool(pools, may_overrun=False)
     return PoolPlan(pools, may_overrun=False, most_overbooked=most_overbooked)
 

@@ -134,14 +134,16 @@ class OnePool(RowPlan):
 
     def soonest(self, job: QueuedJob, length: int, not_after: int) -> tuple[int, Split]:
         nodes = job.nodes
-        if not_after < NEVER - 1 and max(self._free[: bisect_right(self._times, not_after)], default=0) < nodes:
-            return -1, ()  # most often too few nodes are free until then
+        beyond = bisect_right(self._times, not_after)
+        if not beyond or max(self._free[:beyond]) < nodes:
+            return -1, ()  # most often
         start = self.profile.earliest(nodes, length, not_after)
         return (start, ((0, nodes),)) if start >= 0 else (-1, ())
 
     def pull(self, start: int, length: int, split: Split, job: QueuedJob) -> tuple[int, Split]:
         nodes = job.nodes
-        if max(self._free[: bisect_left(self._times, start)], default=0) < nodes:
+        beyond = bisect_left(self._times, start)
+        if not beyond or max(self._free[:beyond]) < nodes:
             return start, split
         return self.profile.pull(start, length, nodes), split
 

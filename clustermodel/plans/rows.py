@@ -113,10 +113,10 @@ class RowPlans:
         best, parts = self.rows[row].pull(start, length, split, job)
         if best < start:
             self.reserved[job.id] = reservation = _reservation((best, length, parts, row))
-        best_row = row
+        best_row, plans = row, self.rows
         for other in rows:
             if other != row:
-                start, split = self.rows[other].soonest(job, length, best - 1)
+                start, split = plans[other].soonest(job, length, best - 1)
                 if start >= 0:
                     best, parts, best_row = start, split, other
         if best_row != row:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.machine import Machine
+from clustermodel.plans.make import are_alike, pools_of
 from clustermodel.policies.gang_run import GangRun
 from clustermodel.policies.interface import NOTHING, Setup
 from clustermodel.policies.preemption import DEPENDENCIES
@@ -72,7 +73,8 @@ class GangScheduling:
                 f"{self.name}: a matrix of {mpl:,} rows x {setup.nodes:,} nodes is not allowed; mpl x nodes must be "
                 f"<= {_LARGEST_MATRIX:,}"
             )
-        return GangRun(self, mpl, setup, self.open_rows())
+        pools = pools_of(setup)
+        return GangRun(self, mpl, setup, self.open_rows(), pools, alike=are_alike(pools))
 
     def rows_on(self, machine: Machine) -> int:
         """Return the number of rows: a job's nodes are its own for one slice in so many at worst."""

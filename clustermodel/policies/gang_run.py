@@ -12,10 +12,8 @@ from itertools import chain
 from math import gcd
 from typing import TYPE_CHECKING, Final
 
-from clustermodel.plans.make import pools_of
-from clustermodel.plans.one_pool import OnePool
+from clustermodel.plans.make import row_plan_of
 from clustermodel.plans.ousterhout import OusterhoutMatrix
-from clustermodel.plans.pool_plans import PoolPlan
 from clustermodel.plans.profile import SHORTEST_EXTENSION
 from clustermodel.plans.rows import RowPlans
 from clustermodel.policies.interface import Decision, Reason, Reserve, RowsAsMasks, Setup, WakeAt
@@ -29,19 +27,7 @@ if TYPE_CHECKING:
     from clustermodel.policies.adaptive import AdaptiveRows
     from clustermodel.policies.gang import GangScheduling
 
-_MOST_OVERBOOKED: Final = 2**20  # as many times all nodes of the machine are reserved in a row at most
-
-
-def are_alike(pools: Pools) -> bool:
-    """Return whether any job may have any nodes at any time."""
-    return len(pools) == 1 and pools.windows is None
-
-
-def row_plans(pools: Pools, rows: int, *, alike: bool) -> RowPlans:
-    """Return empty plans of rows.  Reservations may overbook a row many times over, when a gang is late."""
-    if alike:
-        return RowPlans([OnePool(pools, may_overrun=False) for _ in range(rows)])
-    return RowPlans([PoolPlan(pools, may_overrun=False, most_overbooked=_MOST_OVERBOOKED) for _ in range(rows)])
+_MOST_OVERBOOKED: Final = 2**20  # as many times all nodes of the machine are reserved in a row at most, when a gang is late
 
 
 class GangRun:
@@ -50,14 +36,24 @@ class GangRun:
     The rows belong to the whole machine, whatever its partitions.
     """
 
-    def __init__(self, policy: GangScheduling, mpl: int, setup: Setup, open_rows: AdaptiveRows | None = None) -> None:
+    # Jobs are `alike` if any of them may have any nodes at any time.
+
+    def __init__(
+        self,
+        policy: GangScheduling,
+        mpl: int,
+        setup: Setup,
+        open_rows: AdaptiveRows | None,
+        pools: Pools,
+        *,
+        alike: bool,
+    ) -> None:
         self._backfilling, self._migration = policy.backfilling, policy.migration
         self._order: QueueOrder | None = queue_order_of(policy.name, policy.queue_order)
         machine = setup.machine
         checkpointing, by_memory = machine.checkpointing, machine.checkpointing.store is not None
-        self._pools = pools = pools_of(setup)
+        self._pools, self._alike = pools, alike
         self._windows, self._transfer_times = pools.windows, setup.transfer_times
-        self._alike = are_alike(pools)  # whether any job may have any nodes at any time
         self.matrix = OusterhoutMatrix(
             setup.nodes,
             mpl,
@@ -65,7 +61,7 @@ class GangRun:
             restart=1 if by_memory else checkpointing.restart,
             max_tasks=checkpointing.max_tasks_per_slice,
             counts=checkpointing.counts,
-            pools=None if self._alike else pools,
+            pools=None if alike else pools,
         )
         if self._windows is not None:
             self.matrix.columns_now = self._columns_now
@@ -73,7 +69,8 @@ class GangRun:
         self._urgent = None if mode is None else UrgentJobs(policy.name, mode, setup, self.matrix)
         self._explain, self._holding = setup.explain, setup.holding
         self._limits_memory = machine.node_memory is not None
-        self._plans = row_plans(pools, mpl, alike=self._alike)
+        plans = [row_plan_of(pools, alike=alike, most_overbooked=_MOST_OVERBOOKED) for _ in range(mpl)]
+        self._plans = RowPlans(plans)
         self._lacks_memory = False  # whether a job has lacked memory since the cycle began
         self._memory_reserved_for: int | None = None  # id of the job that has a reservation of memory
         self._short_on: dict[int, int] = {}  # id of such a job that still waits -> the node for whose memory it waits

@@ -77,9 +77,8 @@ class PVEasyRun:
         )
         self._pools, self._holding = pools_of(setup), setup.holding
         self._alike = are_alike(self._pools)  # then nodes are numbers: no job needs particular ones
-        self._plan = row_plan_of(
-            self._pools, most_overbooked=3
-        )  # is laid out anew for each reservation; load, outages and reservations may overlap
+        # Is laid out anew for each reservation; load, outages and reservations may overlap.
+        self._plan = row_plan_of(self._pools, alike=self._alike, most_overbooked=3)
         self._parts = list(range(len(self._pools)))  # by pool; pools that jobs connect are of the same part of the machine
         # Of jobs: those of one kind may have the same nodes at any time.
         self._kinds: dict[tuple[tuple[tuple[int, ...], ...], int], Group] = {}

@@ -17,7 +17,6 @@ from clustermodel.job import (
     LEAST,
     MALLEABLE,
     MOST,
-    NO_COSTS,
     NUMBERS,
     SHAPE,
     SINGLETON,
@@ -25,6 +24,7 @@ from clustermodel.job import (
     Demand,
     Demands,
     JobRow,
+    OwnCosts,
     checked_row,
 )
 from clustermodel.ticks import LAST_TICK
@@ -82,16 +82,18 @@ def _checked(source: JobSource) -> Iterator[JobRow]:
         if row.submit < last:
             must = f"it must be >= {last}, the submission of the job before, in ticks"
             raise SpecificationError(f"{source.name}: job {row.id}: submit {row.submit} is not allowed; {must}")
-        if row.demand is not None and not _may_come_unannounced(row.demand):
-            must = "a stream that is not in memory has costs of checkpoints and restarts only; make a Workload of its rows"
-            raise refused(f"{source.name}: job {row.id}: demand", row.demand, must)
+        if row.demand is not None and (field := _known_too_late(row.demand)) is not None:
+            must = "in a stream that is not in memory, only costs of checkpoints and restarts; make a Workload of its rows"
+            raise SpecificationError(f"{source.name}: job {row.id}: {field} is not allowed {must}")
         last = row.submit
         yield row
 
 
-def _may_come_unannounced(demand: Demand) -> bool:
-    """Return whether a run need not know of a demand before the job is submitted."""
-    return demand._replace(costs=NO_COSTS) == Demand() and demand.costs[3:] == NO_COSTS[3:]
+def _known_too_late(demand: Demand) -> str | None:
+    """Return a field of which a run has to know before the job is submitted, ``None`` if there is none."""
+    costs = demand.costs
+    known = Demand(costs=OwnCosts(costs.checkpoint, costs.restart, costs.checkpoint_interval))
+    return next((field for field, value, allowed in zip(Demand._fields, demand, known, strict=True) if value != allowed), None)
 
 
 class JobStreams:

@@ -57,7 +57,7 @@ def nearest_tick(word: str, ticks: int, *, least: int) -> bool:
 
 
 def is_line_of_job(words: Sequence[str]) -> bool:
-    """Tell whether a line has 18 fields, and perhaps further columns: twice as many are two lines, and ; begins a comment."""
+    """Return whether a line has 18 fields, and perhaps further columns: twice as many are two lines, and ; begins a comment."""
     return 18 <= len(words) < 36 and not any(word.startswith(";") for word in words)
 
 

@@ -12,7 +12,7 @@ from clustermodel import Partition, Scenario, Workload
 from clustermodel.experiment.result import Result
 from clustermodel.job import Demand, JobRow
 from clustermodel.node_set import as_mask
-from clustermodel.policies import gang_run
+from clustermodel.policies import gang
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.sim.simulation import Fidelity
 from tests.gang_runs import POLICIES, GangCase, check_books, gang_cases, run, seen_in_time
@@ -142,7 +142,7 @@ def test_plans_over_one_pool_are_those_of_the_whole_machine(case: GangCase, poli
     assume("urgent" not in policy or case.machine.checkpointing.max_tasks_per_slice != 0)
     plain = run(case, policy)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gang_run, "are_alike", lambda _: False)
+        patch.setattr(gang, "are_alike", lambda _: False)
         assert seen_in_time(run(case, policy)) == seen_in_time(plain)
 
 

@@ -245,6 +245,5 @@ def test_a_worker_with_another_environment_fails_the_run_and_says_what_differs(c
 
 
 def test_a_timeout_is_refused_since_no_thread_can_be_stopped(tmp_path: Path) -> None:
-    (tmp_path / "study.py").write_text(SCRIPT)
     with pytest.raises(SpecificationError, match="run_timeout_s: a run in a thread of a Dask worker cannot be stopped"):
-        sweep(tmp_path / "study.py", tmp_path / "out", dask="tcp://127.0.0.1:1", run_timeout_s=4)
+        sweep(SCRIPT, tmp_path / "out", dask="tcp://127.0.0.1:1", run_timeout_s=4)

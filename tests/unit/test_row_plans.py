@@ -19,12 +19,14 @@ PLANS = [OnePool, PoolPlan]
 both_plans = pytest.mark.parametrize("kind", PLANS)
 
 
-class Rows(RowPlans):
+class Rows:
     """The plans of rows, with gangs given as (end, nodes); reservations are told by start, length, nodes and row."""
 
     def __init__(self, nodes: int, rows: int, kind: Callable[..., RowPlan] = OnePool) -> None:
         pools = Pools(nodes, [])
-        super().__init__([kind(pools, may_overrun=False) for _ in range(rows)])
+        self.plans = plans = RowPlans([kind(pools, may_overrun=False) for _ in range(rows)])
+        self.reserved, self.place, self.improve = plans.reserved, plans.place, plans.improve
+        self.may_start, self.moved, self.take_up = plans.may_start, plans.moved, plans.take_up
 
     def lay_out(self, now: int, rows: Sequence[Iterable[tuple[int, int]]]) -> list[list[Occupant]]:
         """Lay out the plans with the gangs of each row, and return these."""
@@ -38,13 +40,13 @@ class Rows(RowPlans):
                 used += nodes
                 ends[number] = end
                 gangs[-1].append(gang)
-        self.rebuild(now, [{gang.job.id: gang for gang in of_row} for of_row in gangs], ends)
+        self.plans.rebuild(now, [{gang.job.id: gang for gang in of_row} for of_row in gangs], ends)
         return gangs
 
     def may_have(self, row: int, nodes: int, end: int) -> bool:
         """Return whether a gang of so many nodes may enter a row until ``end``."""
         gang = Occupant(queued(99, nodes), (1 << nodes) - 1, row, 99)
-        return self.rows[row].admits(gang, end - self.now, migrates=False)
+        return self.plans.rows[row].admits(gang, end - self.plans.now, migrates=False)
 
     def placed(self, job: QueuedJob, length: int, rows: Iterable[int]) -> tuple[int, int, int, int]:
         return told(self.place(job, length, rows))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 import clustermodel as cm
-from clustermodel.job import NUMBERS, JobRow
+from clustermodel.job import NUMBERS, Demand, JobRow, OwnCosts
 from clustermodel.workload.table import Provenance
 from tests.conftest import refusal
 
@@ -156,6 +156,24 @@ def test_a_time_that_no_job_has_is_refused(field: str, ticks: int, least: int) -
     assert refusal(lambda: cm.Scenario(machine=cm.Machine(nodes=64), workload=Own(early)).run()) == (
         "own: job 2: submit 4 is not allowed; it must be >= 9, the submission of the job before, in ticks"
     )
+
+
+@pytest.mark.parametrize(
+    ("field", "demand"),
+    [
+        ("partition", Demand(partition="a")),
+        ("costs", Demand(costs=OwnCosts(startup=5))),
+        ("singleton", Demand(singleton=True)),
+    ],
+)
+def test_a_stream_that_is_not_in_memory_has_no_demands_that_a_run_must_know_before(field: str, demand: Demand) -> None:
+    rows = [FOUR[0]._replace(demand=demand)]
+    assert refusal(lambda: cm.Scenario(machine=cm.Machine(nodes=64), workload=Own(rows)).run()) == (
+        f"own: job {FOUR[0].id}: {field} is not allowed in a stream that is not in memory, only costs of checkpoints and "
+        "restarts; make a Workload of its rows"
+    )
+    saved = [FOUR[0]._replace(demand=Demand(costs=OwnCosts(checkpoint=5, restart=7, checkpoint_interval=9)))]
+    assert len(cm.Scenario(machine=cm.Machine(nodes=64), workload=Own(saved)).run().jobs) == len(saved)
 
 
 @pytest.mark.parametrize("field", ["submit", "run", "estimate", "user", "group", "priority"])
