@@ -1,8 +1,8 @@
 """The public names, for type checkers and editors; ``__init__.py`` reads them from here and imports each on first use."""
 
 # fmt: off
-from .costs import SizeCost as SizeCost
-from .equivalence import Equivalence as Equivalence, equivalence_test as equivalence_test
+from .machine.costs import SizeCost as SizeCost
+from .measure.equivalence import Equivalence as Equivalence, equivalence_test as equivalence_test
 from .errors import (
     ClusterModelError as ClusterModelError, DecisionError as DecisionError, ExecutionError as ExecutionError,
     LedgerError as LedgerError, OutputError as OutputError, PolicyError as PolicyError,
@@ -17,17 +17,17 @@ from .experiment.store import Store as Store
 from .experiment.study import Precision as Precision, Study as Study, replicate_until as replicate_until
 from .experiment.study_table import StudyTable as StudyTable
 from .experiment.validate import Validation as Validation, Verdicts as Verdicts, validate as validate
-from .failures.failure import Failure as Failure, NodeFailures as NodeFailures
-from .failures.recorded_outages import read_outages as read_outages, Outages as Outages, outage_facts as outage_facts
-from .failures.weibull_fit import fit_weibull as fit_weibull
+from .machine.failure import Failure as Failure, NodeFailures as NodeFailures
+from .machine.recorded_outages import read_outages as read_outages, Outages as Outages, outage_facts as outage_facts
+from .machine.weibull_fit import fit_weibull as fit_weibull
 from .figures.curves_bars import (
     bars as bars, by_size as by_size, curves as curves, differences as differences, improvements as improvements,
     ratios as ratios,
 )
 from .figures.tables import comparison_table as comparison_table
 from .figures.workloads import distributions as distributions, estimates_used as estimates_used
-from .job import Job as Job, JobRow as JobRow
-from .machine import (
+from .workload.job import Job as Job, JobRow as JobRow
+from .machine.machine import (
     Checkpointing as Checkpointing, CheckpointStore as CheckpointStore, ContextSwitch as ContextSwitch, Machine as Machine,
     TimeSlicing as TimeSlicing,
     NodeType as NodeType, Partition as Partition, Reservation as Reservation,
@@ -50,16 +50,16 @@ from .policies.slack import Quotas as Quotas, Slack as Slack
 from .policies.view import (
     Batch as Batch, Outage as Outage, QueuedJob as QueuedJob, RunningJob as RunningJob, View as View,
 )
-from .power import Power as Power
-from .price import Price as Price, read_price as read_price
+from .machine.power import Power as Power
+from .machine.price import Price as Price, read_price as read_price
 from .recording.job_records import JobRecords as JobRecords
 from .recording.ledger import Account as Account, Ledger as Ledger
 from .recording.run_attempts import Status as Status
 from .report.write import write_report as write_report
 from .plans.profile import Profile as Profile
-from .site import FairShare as FairShare, Limits as Limits, Multifactor as Multifactor, QOS as QOS, Site as Site
-from .speedup import DowneySpeedup as DowneySpeedup, LinearSpeedup as LinearSpeedup, Speedup as Speedup
-from .statistics import (
+from .site.site import FairShare as FairShare, Limits as Limits, Multifactor as Multifactor, QOS as QOS, Site as Site
+from .workload.speedup import DowneySpeedup as DowneySpeedup, LinearSpeedup as LinearSpeedup, Speedup as Speedup
+from .measure.statistics import (
     Interval as Interval, batch_means as batch_means, interval as interval, paired_difference as paired_difference,
     paired_ratio as paired_ratio,
 )

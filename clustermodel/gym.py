@@ -17,15 +17,15 @@ import numpy as np
 from clustermodel.errors import SpecificationError, missing_package
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import Scenario
+from clustermodel.experiment.workload_tables import table_of_workload, workload_from
 from clustermodel.measure.job_table import GAMMA_S
 from clustermodel.policies.agent import WAIT, Act, AgentPolicy, Mask, Observation, is_action
 from clustermodel.policies.interface import Decision, Run, Setup
 from clustermodel.policies.view import Batch, QueuedJob, View
-from clustermodel.tables import Place
+from clustermodel.text.tables import Place
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 from clustermodel.validation import choice, require, require_whole
 from clustermodel.workload.table import Recipe, Workload
-from clustermodel.workload_tables import table_of_workload, workload_from
 
 try:
     import gymnasium

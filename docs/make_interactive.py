@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from clustermodel import ContextSwitch, Machine, Scenario, Study, TimeSlicing, interval, paired_ratio, synthetic_workload
-from clustermodel.node_set import from_mask
+from clustermodel.machine.node_set import from_mask
 
 STORED = Path(__file__).parent / "_static" / "interactive_data.js"
 BEFORE = "window.STORED = "

@@ -29,8 +29,8 @@ from clustermodel import StudyTable, Validation, sweep
 from clustermodel.experiment.exhibits import Exhibits, exhibits_of
 from clustermodel.experiment.script import load_experiment
 from clustermodel.experiment.study import Experiment
+from clustermodel.measure.statistics import Interval
 from clustermodel.policies import registry
-from clustermodel.statistics import Interval
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent

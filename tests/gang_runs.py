@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, TimeSlicing, Workload
 from clustermodel.experiment.result import Result
-from clustermodel.job import JobRow
-from clustermodel.machine import AT_EVENTS, COUNTS, AtEvents
+from clustermodel.machine.machine import AT_EVENTS, COUNTS, AtEvents
+from clustermodel.machine.node_set import NodeSet, as_mask, from_mask
 from clustermodel.measure import job_table
-from clustermodel.node_set import NodeSet, as_mask, from_mask
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Place, Policy, Rows, Setup, Suspend, WakeAt, decide_of
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.recording.ledger import Account, Amount
 from clustermodel.recording.run_attempts import Status
 from clustermodel.sim.simulation import Fidelity
-from clustermodel.speedup import LINEAR
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
+from clustermodel.workload.job import JobRow
+from clustermodel.workload.speedup import LINEAR
 from tests.property.strategies import LATE, one_in, refused_sizes
 
 POLICIES = ("gs", "bgs", "mgs", "mbgs")

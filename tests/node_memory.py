@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from clustermodel.experiment.result import Result
+from clustermodel.machine.node_set import members
 from clustermodel.measure.job_table import executed
 from clustermodel.measure.timeline import GangPlacement, gangs_in_matrix, gangs_in_space
-from clustermodel.node_set import members
 from clustermodel.policies.interface import Decision, Kill, Policy, Setup, decide_of
 from clustermodel.policies.registry import make_policy
 from clustermodel.policies.view import Batch, View

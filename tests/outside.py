@@ -16,8 +16,8 @@ from math import inf, isnan, lcm
 from typing import Any, Final, NamedTuple
 
 from clustermodel import Job, Limits, NodeType, Reservation, Result, make_policy
-from clustermodel.costs import CostTicks
-from clustermodel.machine import has_features
+from clustermodel.machine.costs import CostTicks
+from clustermodel.machine.machine import has_features
 from clustermodel.policies.interface import Decision, Kill, Policy, Reserve, Setup, decide_of
 from clustermodel.policies.view import Batch, View
 from clustermodel.recording.ledger import Account

@@ -40,9 +40,9 @@ from clustermodel import (
     Workload,
     make_policy,
 )
-from clustermodel.machine import ALLOCATIONS, WRITERS
+from clustermodel.machine.machine import ALLOCATIONS, WRITERS
 from clustermodel.policies.registry import may_resize, shipped_policies
-from clustermodel.speedup import Speedup
+from clustermodel.workload.speedup import Speedup
 from tests.outside import RESERVING, Noting, differences
 
 POLICIES: Final = tuple(dict.fromkeys((

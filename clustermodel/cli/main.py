@@ -18,7 +18,6 @@ import click
 
 from clustermodel.cli.interrupts import INTERRUPTED, exit_code_of, leaving_quietly, one_interrupt
 from clustermodel.cli.streams import guarded_streams, log_to_standard_error
-from clustermodel.compiled import is_compiled
 from clustermodel.errors import (
     ClusterModelError,
     ExecutionError,
@@ -29,7 +28,8 @@ from clustermodel.errors import (
     shown,
     visible,
 )
-from clustermodel.leftovers import end_at_once, end_forks_with_this_process, end_without_waiting
+from clustermodel.experiment.leftovers import end_at_once, end_forks_with_this_process, end_without_waiting
+from clustermodel.sim.compiled import is_compiled
 from clustermodel.validation import LARGEST_WHOLE
 
 BAD_INPUT: Final = 2

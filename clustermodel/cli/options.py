@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-import clustermodel.machine as spec
+import clustermodel.machine.machine as spec
 from clustermodel.errors import OutputError, SpecificationError, did_you_mean, number_meant, quoted
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.settings import machine_with_settings, scenario_with_settings, settings_of
-from clustermodel.failures.failure import FailureSource, NodeFailures
 from clustermodel.logs.log_jobs import UNITS
-from clustermodel.machine import CheckpointStore, Machine
+from clustermodel.machine.failure import FailureSource, NodeFailures
+from clustermodel.machine.machine import CheckpointStore, Machine
+from clustermodel.machine.power import Power
+from clustermodel.machine.price import Price, read_price
 from clustermodel.policies.registry import make_policy, policy_names
-from clustermodel.power import Power
-from clustermodel.price import Price, read_price
-from clustermodel.site import ORDERS, Site, table_of_site
-from clustermodel.speedup import speedup_of
-from clustermodel.tables import Place, inline_text, plain
+from clustermodel.site.site import ORDERS, Site, table_of_site
+from clustermodel.text.tables import Place, inline_text, plain
 from clustermodel.validation import LONGEST_S
 from clustermodel.workload.malleable import Malleable
+from clustermodel.workload.speedup import speedup_of
 from clustermodel.workload.table import JobSource, Workload
 from clustermodel.workload.transforms import SELECTED, JobFilter, LoadScale
 
@@ -487,7 +487,7 @@ def _failures(machine: Machine, values: dict[str, Any]) -> FailureSource:
         raise SpecificationError("--node-repair: it needs --node-mtbf, the mean time between failures")
     if outages is None:
         return NodeFailures(**{"repair_s": 0.0, **values})
-    from clustermodel.failures.recorded_outages import read_outages  # noqa: PLC0415
+    from clustermodel.machine.recorded_outages import read_outages  # noqa: PLC0415
 
     return read_outages(outages, known=known is not None)
 

@@ -19,7 +19,6 @@ import clustermodel.cli.options as opt
 from clustermodel.cli.interrupts import exit_code_of
 from clustermodel.cli.options import FILE, option, option_group, option_name
 from clustermodel.cli.streams import json_option, print_json, progress_of_run
-from clustermodel.compiled import advice
 from clustermodel.errors import ClusterModelError, PolicyError, SpecificationError, shown, visible
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario, nothing_played
@@ -35,8 +34,9 @@ from clustermodel.plugins import PREDICTORS as PREDICTOR_PLUGINS
 from clustermodel.policies import registry
 from clustermodel.policies.predictors import CORRECTIONS, PREDICTORS
 from clustermodel.policies.queue_order import QUEUE_ORDERS, SITE_ORDERS
+from clustermodel.sim.compiled import advice
 from clustermodel.sim.simulation import EVENTS, FIDELITIES
-from clustermodel.tables import SUFFIX
+from clustermodel.text.tables import SUFFIX
 from clustermodel.validation import choice
 from clustermodel.workload.shipped import shipped_models
 from clustermodel.workload.table import JobSource

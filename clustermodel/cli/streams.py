@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar, cast
 import click
 
 from clustermodel.errors import OutputError, visible
-from clustermodel.formatting import encodable
+from clustermodel.text.formatting import encodable
 
 if TYPE_CHECKING:
     from rich.console import Console

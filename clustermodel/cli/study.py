@@ -16,13 +16,13 @@ import clustermodel.cli.options as opt
 from clustermodel.cli.interrupts import INTERRUPTED, exit_code_of, leaving_quietly
 from clustermodel.cli.options import FILE, option, option_group
 from clustermodel.cli.streams import json_option, print_json, progress_of_sweep
-from clustermodel.compiled import advice
 from clustermodel.errors import ExecutionError, SpecificationError, counted, did_you_mean, missing_package, quoted
 from clustermodel.experiment.settings import settings_of
 from clustermodel.figures.tables import OVERHEADS, frame_table, means_table, notes_of_runs, study_notes, trials_table
 from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error, standard_output
-from clustermodel.files import replacing, without_formulas, write_file
 from clustermodel.measure.metrics import ENERGY
+from clustermodel.sim.compiled import advice
+from clustermodel.text.files import replacing, without_formulas, write_file
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,8 +12,8 @@ from clustermodel.cli.streams import json_option, print_json
 from clustermodel.errors import counted
 from clustermodel.figures.tables import percentile_table
 from clustermodel.figures.terminal import Column, TextTable, literal, print_table, standard_error, standard_output
-from clustermodel.files import write_file
 from clustermodel.logs.trace_file import read_trace, require_log
+from clustermodel.text.files import write_file
 from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.model import WorkloadModel, fit_model
 from clustermodel.workload.swf import write_trace

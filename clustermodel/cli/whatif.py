@@ -20,15 +20,15 @@ from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.figures.tables import differs
 from clustermodel.figures.terminal import Column, TextTable, literal, print_notes, print_table, standard_error
-from clustermodel.files import write_file
-from clustermodel.formatting import UNDEFINED
-from clustermodel.machine import Machine
-from clustermodel.measure.inferred_site import InferredSite, inferred_site
+from clustermodel.machine.machine import Machine
 from clustermodel.measure.input_notes import Costs, notes_on_rejected, rule_notes, unused_costs_of_machines
 from clustermodel.measure.metrics import SINCE_ELIGIBLE, Observed, observed_schedule, other_machine
 from clustermodel.measure.recorded_groups import GROUPINGS, Group, RecordedGroups
 from clustermodel.policies.registry import policy_label
-from clustermodel.site import Site
+from clustermodel.site.inferred_site import InferredSite, inferred_site
+from clustermodel.site.site import Site
+from clustermodel.text.files import write_file
+from clustermodel.text.formatting import UNDEFINED
 from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.streams import JobStreams
 from clustermodel.workload.table import SUSPENDED, Workload

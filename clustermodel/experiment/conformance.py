@@ -14,9 +14,8 @@ import numpy as np
 
 from clustermodel.errors import DecisionError
 from clustermodel.experiment.scenario import calibrate, waits_in
-from clustermodel.failures.recorded_outages import Outages
-from clustermodel.job import Demand, JobRow, Sizes, demands_of
-from clustermodel.machine import Checkpointing, ContextSwitch, Machine, Partition, TimeSlicing
+from clustermodel.machine.machine import Checkpointing, ContextSwitch, Machine, Partition, TimeSlicing
+from clustermodel.machine.recorded_outages import Outages
 from clustermodel.policies.interface import (
     RANDOM_NUMBERS,
     Decision,
@@ -34,6 +33,7 @@ from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import to_kib
+from clustermodel.workload.job import Demand, JobRow, Sizes, demands_of
 
 _RANDOM_CASES = 60
 _ONE_IN = 3  # of so many cases one has a twin with partitions

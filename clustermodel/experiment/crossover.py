@@ -18,8 +18,8 @@ from clustermodel.experiment.factors import Factors, Trial
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.study import Draw, Experiment, Levels, Study, Tabulate
 from clustermodel.experiment.study_table import StudyTable
+from clustermodel.measure.statistics import LEVEL, Interval, checked_level
 from clustermodel.policies.interface import Policy
-from clustermodel.statistics import LEVEL, Interval, checked_level
 from clustermodel.validation import require, require_number, require_whole, whole_fields
 
 if TYPE_CHECKING:

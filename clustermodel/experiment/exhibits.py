@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.errors import OutputError, SpecificationError
 from clustermodel.experiment.user_code import failure_line
-from clustermodel.files import make_folder, replacing, write_file
+from clustermodel.text.files import make_folder, replacing, write_file
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from clustermodel.errors import SpecificationError, quoted, refused
+from clustermodel.measure.statistics import RESAMPLED
 from clustermodel.policies.interface import Policy
 from clustermodel.policies.registry import policy_label
-from clustermodel.statistics import RESAMPLED
 from clustermodel.validation import require
 
 Label = bool | int | float | str | None

@@ -12,7 +12,8 @@ import numpy as np
 
 from clustermodel.arrays import Columns, FloatArray
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, visible
-from clustermodel.machine import Machine
+from clustermodel.machine.machine import Machine
+from clustermodel.machine.price import Price
 from clustermodel.measure import fairness, metrics, timeline
 from clustermodel.measure.columns import frame
 from clustermodel.measure.energy import (
@@ -29,7 +30,6 @@ from clustermodel.measure.energy import (
 from clustermodel.measure.explanation import Explanation, explanation
 from clustermodel.measure.job_table import Jobs, attempt_table, job_columns
 from clustermodel.measure.recorded_groups import GROUPINGS, NO_NAME, SIZE
-from clustermodel.price import Price
 from clustermodel.recording.job_records import JobRecords, in_seconds
 from clustermodel.recording.ledger import Amount, Ledger
 from clustermodel.recording.matrix_history import History, SliceLog
@@ -407,14 +407,14 @@ class WarmUp(NamedTuple):
 
 
 def suggest_warm_up(*results: Result, column: str = "wait_s") -> WarmUp:
-    """Return the warm-up that MSER-5 suggests; see :func:`~clustermodel.statistics.mser5`.
+    """Return the warm-up that MSER-5 suggests; see :func:`~clustermodel.measure.statistics.mser5`.
 
     The values of a numeric ``column`` of ``result.jobs`` are averaged over the runs: the first jobs, the second jobs and so on.
     At least ten jobs of each run must have completed.  The noise of single runs, which can move the cut by half their length,
     averages out; the transient remains.  The warm-up lasts until the first counted job has been submitted in all runs.  Choose
     one for all replications and policies, and measure with ``result.summary(warm_up_s=...)``.
     """
-    from clustermodel.statistics import MSER_BATCH, mser5  # noqa: PLC0415  runs do without
+    from clustermodel.measure.statistics import MSER_BATCH, mser5  # noqa: PLC0415  runs do without
 
     if not results:
         raise SpecificationError("results: none is given; at least one is needed")

@@ -35,17 +35,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.costs import SizeCost
 from clustermodel.errors import SpecificationError, visible
 from clustermodel.experiment import user_code
 from clustermodel.experiment.factors import Label, Trial
 from clustermodel.experiment.scenario import Scenario
-from clustermodel.job import NUMBERS
-from clustermodel.machine import Machine
+from clustermodel.machine.costs import SizeCost
+from clustermodel.machine.machine import Machine
 from clustermodel.measure.input_notes import Costs
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, Policy, dependencies_of
 from clustermodel.policies.predictors import installed_predictor
 from clustermodel.policies.registry import make_policy, may_resize, policy_factory, policy_settings
+from clustermodel.workload.job import NUMBERS
 from clustermodel.workload.table import JobSource, Workload
 
 if TYPE_CHECKING:

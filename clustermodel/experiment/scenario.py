@@ -21,9 +21,7 @@ import numpy as np
 from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, counted, refused
 from clustermodel.experiment.result import Result
-from clustermodel.formatting import html_fields
-from clustermodel.job import MALLEABLE
-from clustermodel.machine import Machine
+from clustermodel.machine.machine import Machine
 from clustermodel.measure.columns import arrow_table
 from clustermodel.measure.job_table import Jobs, job_columns
 from clustermodel.measure.metrics import Sums
@@ -37,9 +35,11 @@ from clustermodel.sim.node_types import places_of
 from clustermodel.sim.partitions import Lifting
 from clustermodel.sim.simulation import EVENTS, FIDELITIES, Events, Fidelity, Outcome, simulate
 from clustermodel.sim.site_order import SiteOrder
-from clustermodel.site import FairShare, Multifactor, Site
-from clustermodel.speedup import LINEAR, Speedup
+from clustermodel.site.site import FairShare, Multifactor, Site
+from clustermodel.text.formatting import html_fields
 from clustermodel.validation import choice, flag, require, whole_fields
+from clustermodel.workload.job import MALLEABLE
+from clustermodel.workload.speedup import LINEAR, Speedup
 from clustermodel.workload.streams import JobStreams
 from clustermodel.workload.table import JobSource, Workload, require_no_circle
 
@@ -144,7 +144,7 @@ class Scenario:
 
         text = text_of(self, Path() if path is None else Path(path).parent)
         if path is not None:
-            from clustermodel.files import write_file  # noqa: PLC0415  the same
+            from clustermodel.text.files import write_file  # noqa: PLC0415  the same
 
             write_file(path, text)
         return text
@@ -400,7 +400,7 @@ def _jobs_file(path: str, has_malleable: bool) -> Iterator[Callable[[Jobs], None
     """Yield what writes jobs to a Parquet file; the file is there when the block has ended without an error."""
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415
 
-    from clustermodel.files import replacing  # noqa: PLC0415  few runs need it
+    from clustermodel.text.files import replacing  # noqa: PLC0415  few runs need it
 
     def table_of(jobs: Jobs) -> Any:
         others = {"resizes": jobs.resizes} if has_malleable else {}

@@ -16,11 +16,11 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from clustermodel.costs import SizeCost
 from clustermodel.errors import quoted, shown
-from clustermodel.failures.failure import FailureSource, NodeFailures
-from clustermodel.failures.recorded_outages import Outages, read_outages
-from clustermodel.machine import (
+from clustermodel.experiment.workload_tables import table_of_workload, workload_from
+from clustermodel.machine.costs import SizeCost
+from clustermodel.machine.failure import FailureSource, NodeFailures
+from clustermodel.machine.machine import (
     Checkpointing,
     CheckpointStore,
     ContextSwitch,
@@ -30,14 +30,25 @@ from clustermodel.machine import (
     Reservation,
     TimeSlicing,
 )  # fmt: skip
+from clustermodel.machine.power import power_from, with_power
+from clustermodel.machine.price import price_from
+from clustermodel.machine.recorded_outages import Outages, read_outages
 from clustermodel.policies.registry import require_no_module
-from clustermodel.power import power_from, with_power
-from clustermodel.price import price_from
-from clustermodel.site import Site, site_fields, table_of_site
-from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup, speedup_of
-from clustermodel.tables import SUFFIX, Place, made, placed, plain, read_file, read_text, require_keys, table_at, text_of_table
+from clustermodel.site.site import Site, site_fields, table_of_site
+from clustermodel.text.tables import (
+    SUFFIX,
+    Place,
+    made,
+    placed,
+    plain,
+    read_file,
+    read_text,
+    require_keys,
+    table_at,
+    text_of_table,
+)
+from clustermodel.workload.speedup import LINEAR, DowneySpeedup, Speedup, speedup_of
 from clustermodel.workload.table import JobSource
-from clustermodel.workload_tables import table_of_workload, workload_from
 
 if TYPE_CHECKING:
     from clustermodel.experiment.scenario import Scenario

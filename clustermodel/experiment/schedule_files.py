@@ -12,13 +12,13 @@ import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, visible
-from clustermodel.files import without_formulas, write_file
+from clustermodel.machine.node_set import text
 from clustermodel.measure.job_table import Jobs, executed, status_labels
 from clustermodel.measure.timeline import gangs_in_space
-from clustermodel.node_set import text
 from clustermodel.recording.job_records import in_seconds
 from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.recording.run_attempts import UNKNOWN as NEVER_HAPPENED
+from clustermodel.text.files import without_formulas, write_file
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import choice
 from clustermodel.workload import swf

@@ -6,7 +6,7 @@ from typing import Any
 
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.experiment.scenario import Scenario
-from clustermodel.machine import Machine
+from clustermodel.machine.machine import Machine
 from clustermodel.workload.table import JobSource
 
 

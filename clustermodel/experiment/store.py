@@ -35,7 +35,7 @@ from clustermodel.experiment.run_key import (
     key_of,
 )
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.files import PART, make_folder, write_file
+from clustermodel.text.files import PART, make_folder, write_file
 
 if TYPE_CHECKING:
     import pandas as pd

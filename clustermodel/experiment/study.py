@@ -26,12 +26,12 @@ from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import as_failure, failure_line
 from clustermodel.experiment.worker import Origin
-from clustermodel.formatting import cell, html_fields
-from clustermodel.machine import Machine
+from clustermodel.machine.machine import Machine
 from clustermodel.measure.metrics import OPTIONAL, Summary
 from clustermodel.measure.quantities import ACCOUNT_COLUMNS, account_columns
+from clustermodel.measure.statistics import LEVEL, RESAMPLED, checked_level, least_half
 from clustermodel.policies.interface import Policy
-from clustermodel.statistics import LEVEL, RESAMPLED, checked_level, least_half
+from clustermodel.text.formatting import cell, html_fields
 from clustermodel.validation import choice, require, require_number, require_seconds, whole_fields
 from clustermodel.workload.table import JobSource
 from clustermodel.workload.transforms import is_resampled

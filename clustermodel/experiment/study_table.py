@@ -15,11 +15,20 @@ import numpy as np
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.errors import SpecificationError, did_you_mean, missing_package, quoted, visible
 from clustermodel.experiment.factors import Label, Trial, describe, label_key, plain
-from clustermodel.files import write_file
-from clustermodel.formatting import html_fields
 from clustermodel.measure.metrics import quantity
 from clustermodel.measure.quantities import named
-from clustermodel.statistics import LEVEL, RESAMPLED, Estimates, Interval, checked_level, different_runs, estimates, ratios
+from clustermodel.measure.statistics import (
+    LEVEL,
+    RESAMPLED,
+    Estimates,
+    Interval,
+    checked_level,
+    different_runs,
+    estimates,
+    ratios,
+)
+from clustermodel.text.files import write_file
+from clustermodel.text.formatting import html_fields
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +93,7 @@ class StudyTable:
 
     Trials with the same ``run`` cannot differ, for example the replications of a policy without random numbers on a trace:
     intervals count them once.  Trials whose jobs are resampled have a column ``resampled``, and their intervals are of sample
-    paths (:func:`~clustermodel.statistics.of_sample_paths`).
+    paths (:func:`~clustermodel.measure.statistics.of_sample_paths`).
 
     Levels of factors choose a point.  Methods raise a ``SpecificationError`` where there is no such column, factor or trial, a
     value is missing, or the trials are of several points.
@@ -440,7 +449,7 @@ class StudyTable:
         """Return a table of intervals for people: a row for each point of the other factors, a column for each level of one.
 
         With ``relative_to``, for example ``{"policy": "easy"}``, cells are paired ratios to the same point with these levels.
-        Cells are :class:`~clustermodel.statistics.Interval`, which print as ``mean ± half``, or empty.
+        Cells are :class:`~clustermodel.measure.statistics.Interval`, which print as ``mean ± half``, or empty.
         """
         import pandas as pd
 

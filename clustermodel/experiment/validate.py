@@ -1,8 +1,8 @@
 """Validation: does a formula agree with the simulation, over its factors?
 
-At each point the scenario is simulated in several replications, and an equivalence test (:mod:`clustermodel.equivalence`) says
-whether the mean of a measure agrees with the formula to within a margin, differs by more, or whether more replications are
-needed, which are added, twice as many each time, until there is a verdict.
+At each point the scenario is simulated in several replications, and an equivalence test
+(:mod:`clustermodel.measure.equivalence`) says whether the mean of a measure agrees with the formula to within a margin,
+differs by more, or whether more replications are needed, which are added, twice as many each time, until there is a verdict.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import numpy as np
 
-from clustermodel.equivalence import MARGIN, Equivalence, Verdict, equivalence_test, looks_at, require_margin
 from clustermodel.errors import SpecificationError, counted, refused, visible
 from clustermodel.experiment.factors import Label, Trial, describe, label_key, plain
 from clustermodel.experiment.scenario import Scenario
@@ -27,7 +26,8 @@ from clustermodel.experiment.script import load_experiment
 from clustermodel.experiment.study import Draw, Experiment, Levels, Measure, Tabulate, require_function
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import failure_line
-from clustermodel.statistics import LEVEL, Interval, checked_level
+from clustermodel.measure.equivalence import MARGIN, Equivalence, Verdict, equivalence_test, looks_at, require_margin
+from clustermodel.measure.statistics import LEVEL, Interval, checked_level
 from clustermodel.validation import flag, require, require_number, whole_fields
 
 if TYPE_CHECKING:

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
 from clustermodel.experiment import run_key
+from clustermodel.experiment.leftovers import end_at_once, end_forks_with_this_process, end_without_waiting
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.run_key import JobsDigest, Opened, Run
 from clustermodel.experiment.scenario import NOTHING_PLAYED
 from clustermodel.experiment.user_code import as_failure, deadline
-from clustermodel.leftovers import end_at_once, end_forks_with_this_process, end_without_waiting
 from clustermodel.measure.columns import parquet
 from clustermodel.measure.timeline import SHARE_OF
 from clustermodel.policies.registry import policy_names, register_policy, registered_policies

@@ -23,10 +23,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from pandas.api.types import is_bool_dtype, is_numeric_dtype, is_scalar
 
-from clustermodel import statistics
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
 from clustermodel.figures.style import Style, axis_label, factor_label, legend_below, new_figure, plain, policy_styles
+from clustermodel.measure import statistics
 from clustermodel.measure.metrics import QUANTITIES
 from clustermodel.measure.quantities import Quantity, named, never_negative
 
@@ -130,9 +130,9 @@ def ratios(
     """Return a figure of curves of paired ratios to a baseline, each with its label at its end, and of a line at 1.
 
     A point is the mean of the ratios of its replications to those of the baseline
-    (:func:`clustermodel.statistics.paired_ratio`), a band its interval.  Policies that run the same jobs share most of their
-    variation: bands of their means overlap where these bands are clearly above or below 1.  Each curve has its own colour.
-    Arguments and errors are those of :func:`curves` and, for the baseline, of
+    (:func:`clustermodel.measure.statistics.paired_ratio`), a band its interval.  Policies that run the same jobs share most of
+    their variation: bands of their means overlap where these bands are clearly above or below 1.  Each curve has its own
+    colour. Arguments and errors are those of :func:`curves` and, for the baseline, of
     :func:`~clustermodel.figures.curves_bars.improved`.
     """
     drawn = _Against(table, y, baseline, x, at, by, panels, labels, difference=False)

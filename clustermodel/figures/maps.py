@@ -17,11 +17,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from clustermodel import statistics
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
 from clustermodel.figures.curves_bars import Labels, level_of, level_title, shown_value
 from clustermodel.figures.style import axis_label, factor_label, ink, legend_below, new_figure, policy_styles
+from clustermodel.measure import statistics
 
 if TYPE_CHECKING:
     from clustermodel.experiment.factors import Label

@@ -17,12 +17,12 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.errors import SpecificationError, counted, visible
-from clustermodel.files import write_file
+from clustermodel.machine.node_set import count, text
 from clustermodel.measure.timeline import GangPlacement, gangs_in_matrix, gangs_in_space, rates_in_matrix, rates_in_space
-from clustermodel.node_set import count, text
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.matrix_history import History, Slice
 from clustermodel.recording.run_attempts import Status
+from clustermodel.text.files import write_file
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.placements import KINDS
 

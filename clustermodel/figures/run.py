@@ -19,15 +19,15 @@ from matplotlib.ticker import MaxNLocator
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.figures import style
-from clustermodel.formatting import time_unit
+from clustermodel.machine.node_set import NodeSet, from_mask
 from clustermodel.measure.job_table import Jobs, bounded_slowdown
 from clustermodel.measure.metrics import other_machine
 from clustermodel.measure.quantities import account_column, account_columns
 from clustermodel.measure.timeline import WORK, mean_of_steps, memory_share, rates_in_matrix, rates_in_space
-from clustermodel.node_set import NodeSet, from_mask
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.matrix_history import History, Slice
 from clustermodel.recording.run_attempts import UNKNOWN
+from clustermodel.text.formatting import time_unit
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
 from clustermodel.validation import require_seconds, require_whole, to_gib
 from clustermodel.workload.table import Workload

@@ -19,10 +19,10 @@ from matplotlib.legend_handler import HandlerTuple
 
 from clustermodel.errors import OutputError, SpecificationError
 from clustermodel.errors import visible as written_out
-from clustermodel.files import replacing
 from clustermodel.measure.metrics import QUANTITIES
 from clustermodel.measure.quantities import column_heading
 from clustermodel.policies.registry import NAMES_OF_PAPERS
+from clustermodel.text.files import replacing
 
 if TYPE_CHECKING:
     from clustermodel.experiment.result import Result

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.figures.terminal import Column, TextTable
-from clustermodel.formatting import UNDEFINED, cell, column, intervals, time_units
-from clustermodel.job import UNSET
 from clustermodel.measure import input_notes
 from clustermodel.measure.input_notes import Note
 from clustermodel.measure.metrics import SINCE_ELIGIBLE, quantity
 from clustermodel.measure.quantities import account_columns, column_heading, named, never_negative
 from clustermodel.measure.recorded_groups import NO_NAME
+from clustermodel.text.formatting import UNDEFINED, cell, column, intervals, time_units
+from clustermodel.workload.job import UNSET
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from clustermodel.experiment.result import Result
     from clustermodel.experiment.study_table import StudyTable
-    from clustermodel.machine import Machine
+    from clustermodel.machine.machine import Machine
 
 Values = Sequence[float | None]
 

@@ -20,7 +20,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from clustermodel.errors import visible
-from clustermodel.formatting import encodable, escaped, html_table
+from clustermodel.text.formatting import encodable, escaped, html_table
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from clustermodel.errors import SpecificationError, TraceError, did_you_mean, number_meant, quoted, refused, shown, visible
-from clustermodel.files import table_rows
-from clustermodel.job import Demand, JobRow, OwnCosts
 from clustermodel.logs.sacct import STATUS, state_of
 from clustermodel.logs.values import EARLIEST_S, NO_VALUE, Clock, duration
+from clustermodel.text.files import table_rows
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import choice
+from clustermodel.workload.job import Demand, JobRow, OwnCosts
 from clustermodel.workload.table import (
     COLUMNS_OF_JOBS,
     NAMED_COLUMNS,

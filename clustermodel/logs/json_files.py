@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clustermodel.errors import TraceError
-from clustermodel.files import UNREADABLE, opened, whole_text
+from clustermodel.text.files import UNREADABLE, opened, whole_text
 
 SACCT, BATSIM, ELASTISIM = "sacct", "batsim", "elastisim"
 _BEGIN: Final = 65_536  # characters that tell what a file is

@@ -15,11 +15,11 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray, IntArray
 from clustermodel.errors import SpecificationError, TraceError, counted, quoted, visible
-from clustermodel.files import without_compression
-from clustermodel.job import DEPENDENCIES, SINGLETON, UNSET
+from clustermodel.text.files import without_compression
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, choice, flag
 from clustermodel.workload import table as extras
+from clustermodel.workload.job import DEPENDENCIES, SINGLETON, UNSET
 from clustermodel.workload.placements import NodeLists
 from clustermodel.workload.table import JOBS, ImportReport, Provenance, Workload, counts_in_words
 

@@ -13,10 +13,10 @@ from operator import methodcaller
 from typing import Final
 
 from clustermodel.errors import TraceError, quoted
-from clustermodel.files import text_lines
-from clustermodel.job import UNSET
 from clustermodel.logs import log_jobs as logs
 from clustermodel.logs.values import checked_run
+from clustermodel.text.files import text_lines
+from clustermodel.workload.job import UNSET
 from clustermodel.workload.table import JOBS, Workload
 
 _RECORD: Final = re.compile(r'"([A-Z][A-Z0-9_]*)" "\d[\d.]*" \d{1,12}(?: .*)?', re.ASCII | re.DOTALL)

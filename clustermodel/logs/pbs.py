@@ -16,10 +16,10 @@ from operator import methodcaller
 from typing import Any, Final, NamedTuple
 
 from clustermodel.errors import TraceError, quoted
-from clustermodel.files import text_lines
-from clustermodel.job import UNSET
 from clustermodel.logs import log_jobs as logs
 from clustermodel.logs.values import checked_run, duration, kib, whole
+from clustermodel.text.files import text_lines
+from clustermodel.workload.job import UNSET
 from clustermodel.workload.table import JOBS, Workload
 
 _RECORD: Final = re.compile(

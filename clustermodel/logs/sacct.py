@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from clustermodel.errors import TraceError, quoted
-from clustermodel.files import text_lines
-from clustermodel.job import DEPENDENCIES, UNSET
 from clustermodel.logs import log_jobs as logs
 from clustermodel.logs import values as log_values
 from clustermodel.logs.json_files import content_of_json, kind_of_json
 from clustermodel.logs.log_jobs import LogJobs
+from clustermodel.text.files import text_lines
+from clustermodel.workload.job import DEPENDENCIES, UNSET
 from clustermodel.workload.table import JOBS, Workload
 
 SACCT_COMMAND: Final = (

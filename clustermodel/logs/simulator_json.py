@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from clustermodel.errors import TraceError, quoted, shown
-from clustermodel.files import without_compression
-from clustermodel.job import UNSET, JobRow
 from clustermodel.logs.json_files import content_of_json
+from clustermodel.text.files import without_compression
 from clustermodel.ticks import duration_to_ticks, to_ticks
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S
+from clustermodel.workload.job import UNSET, JobRow
 from clustermodel.workload.table import Provenance, Workload, counts_in_words
 
 _DELAY: Final = ("delay", "DelayProfile")

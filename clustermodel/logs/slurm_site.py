@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError, TraceError, counted, quoted
-from clustermodel.files import text_lines
 from clustermodel.logs import values as log_values
-from clustermodel.machine import NodeType, Partition, Reservation
-from clustermodel.site import EACH, PARENT, QOS, WEIGHTS, FairShare, Limits, Multifactor, Share, Site
+from clustermodel.machine.machine import NodeType, Partition, Reservation
+from clustermodel.site.site import EACH, PARENT, QOS, WEIGHTS, FairShare, Limits, Multifactor, Share, Site
+from clustermodel.text.files import text_lines
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, choice
 
 UNITS: Final = {"nodes": "node", "cores": "cpu", "gpus": "gres/gpu"}
@@ -93,7 +93,7 @@ class _Column(NamedTuple):
     """What a column of sacctmgr limits."""
 
     field: str
-    """Of :class:`~clustermodel.site.Limits`."""
+    """Of :class:`~clustermodel.site.site.Limits`."""
     each: str = ""
     """The field of which each name is limited separately."""
     tres: str | None = None

@@ -16,7 +16,6 @@ from time import perf_counter
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from clustermodel.errors import ClusterModelError, SpecificationError, TraceError, in_words, quoted, shown
-from clustermodel.files import is_compressed, text_lines, without_compression
 from clustermodel.logs import json_files
 from clustermodel.logs.csv_jobs import is_muri, read_csv, read_muri
 from clustermodel.logs.lsf import is_lsf, read_lsf
@@ -25,6 +24,7 @@ from clustermodel.logs.sacct import SACCT_COMMAND, is_sacct, read_sacct
 from clustermodel.logs.sge import is_sge, read_sge
 from clustermodel.logs.simulator_json import read_batsim, refuse_elastisim
 from clustermodel.plugins import READERS, Plugin, made_by, plugins
+from clustermodel.text.files import is_compressed, text_lines, without_compression
 from clustermodel.validation import choice
 from clustermodel.workload.swf import read_swf
 from clustermodel.workload.table import Workload
@@ -113,7 +113,7 @@ def _read_with(reader: Reader, path: str | os.PathLike[str]) -> Workload:
     except ClusterModelError:
         raise
     except Exception as problem:  # of the other package
-        hint = "; it is compressed: clustermodel.files.opened(path) opens it as text" if is_compressed(Path(path)) else ""
+        hint = "; it is compressed: clustermodel.text.files.opened(path) opens it as text" if is_compressed(Path(path)) else ""
         raise TraceError(f"{path}: cannot be read as {reader.name}: {in_words(problem)}{hint}") from problem
     if not isinstance(workload, Workload):
         raise TraceError(f"{path}: the reader of {reader.name} returned {quoted(workload)}; it must return a Workload")

@@ -9,8 +9,8 @@ from typing import Final
 from zoneinfo import ZoneInfo, available_timezones
 
 from clustermodel.errors import did_you_mean, quoted, refused
-from clustermodel.job import UNSET
 from clustermodel.validation import LONGEST_S
+from clustermodel.workload.job import UNSET
 
 NO_VALUE: Final = frozenset(
     ("", "unknown", "none", "n/a", "na", "invalid", "(null)", "null", "none assigned", "undefined", "-", "?")

@@ -15,11 +15,11 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.errors import SpecificationError
-from clustermodel.machine import Machine
+from clustermodel.machine.machine import Machine
+from clustermodel.machine.power import MICROWATTS, PICOJOULES_PER_JOULE, PICOJOULES_PER_KWH, Power
+from clustermodel.machine.price import Price
 from clustermodel.measure.job_table import Jobs, useful
 from clustermodel.measure.timeline import event_log, idle_before, lost_intervals, rates_in_space, row_times, switch_time
-from clustermodel.power import MICROWATTS, PICOJOULES_PER_JOULE, PICOJOULES_PER_KWH, Power
-from clustermodel.price import Price
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.recording.matrix_history import SliceLog

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from clustermodel.errors import counted
-from clustermodel.node_set import members
+from clustermodel.machine.node_set import members
 from clustermodel.policies.interface import Reason
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from clustermodel.errors import counted, shown
-from clustermodel.formatting import four_digits
-from clustermodel.job import UNSET
-from clustermodel.machine import Machine
+from clustermodel.machine.machine import Machine
 from clustermodel.measure.job_table import node_ticks
 from clustermodel.measure.metrics import Summary
 from clustermodel.measure.site_notes import cap_note, notes_on_rules
@@ -24,9 +22,11 @@ from clustermodel.policies.registry import make_policy, may_resize
 from clustermodel.recording.job_records import in_seconds
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
-from clustermodel.speedup import LINEAR, Speedup
+from clustermodel.text.formatting import four_digits
 from clustermodel.ticks import to_seconds
 from clustermodel.validation import to_gib
+from clustermodel.workload.job import UNSET
+from clustermodel.workload.speedup import LINEAR, Speedup
 
 if TYPE_CHECKING:
     from clustermodel.experiment.result import Result

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
-from clustermodel.job import NUMBERS
 from clustermodel.measure.columns import frame
 from clustermodel.recording.job_records import JobRecords, StreamedJob, in_seconds
 from clustermodel.recording.run_attempts import PREEMPTIONS, REQUEUING, UNKNOWN, Status
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.job import NUMBERS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, quoted
-from clustermodel.formatting import html_table
-from clustermodel.job import UNSET
 from clustermodel.logs.log_jobs import peak_of_executing
 from clustermodel.measure.fairness import Violations, delays_by_later_jobs, reservation_violations
 from clustermodel.measure.job_table import Jobs, bounded_slowdown, bounded_slowdown_perkovic, node_seconds, useful
@@ -26,8 +24,10 @@ from clustermodel.measure.quantities import Quantity, account_quantity
 from clustermodel.recording.job_records import JobRecords, in_seconds
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.run_attempts import UNKNOWN, Status
+from clustermodel.text.formatting import html_table
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
 from clustermodel.validation import require_seconds, require_whole
+from clustermodel.workload.job import UNSET
 from clustermodel.workload.table import HELD, SUSPENDED, WAIT, Workload
 
 if TYPE_CHECKING:

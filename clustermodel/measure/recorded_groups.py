@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.job import UNSET
 from clustermodel.measure.metrics import doubling_classes
-from clustermodel.site import SUBJECTS
+from clustermodel.site.site import SUBJECTS
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.job import UNSET
 from clustermodel.workload.streams import JobStreams
 from clustermodel.workload.table import HELD, WAIT, Workload
 

@@ -10,13 +10,13 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray
 from clustermodel.errors import counted, did_you_mean, shown
-from clustermodel.formatting import four_digits
-from clustermodel.job import DEPENDENCIES
-from clustermodel.machine import Machine, has_features
+from clustermodel.machine.machine import Machine, has_features
 from clustermodel.plans.power_cap import capped_pools, most_in_use
 from clustermodel.recording.run_attempts import Status
-from clustermodel.site import BITS, EACH, SUBJECTS, Concerns, FairShare, Limits, Multifactor, Site
+from clustermodel.site.site import BITS, EACH, SUBJECTS, Concerns, FairShare, Limits, Multifactor, Site
+from clustermodel.text.formatting import four_digits
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
+from clustermodel.workload.job import DEPENDENCIES
 from clustermodel.workload.table import Workload
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from clustermodel.arrays import Columns, FloatArray, IntArray, distinct
-from clustermodel.machine import Machine
-from clustermodel.node_set import NodeSet, from_mask
+from clustermodel.machine.machine import Machine
+from clustermodel.machine.node_set import NodeSet, from_mask
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import CHARGED, Account, Amount, Ledger
 from clustermodel.recording.matrix_history import Cell, History, LoggedRotation, SliceLog

@@ -14,7 +14,7 @@ import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import DecisionError
-from clustermodel.node_set import NodeSet, as_mask, bisect_left, bisect_right, from_mask, lowest
+from clustermodel.machine.node_set import NodeSet, as_mask, bisect_left, bisect_right, from_mask, lowest
 from clustermodel.plans.pool_plans import Group, RunningPlan, Steps
 from clustermodel.plans.pools import Pools, Split
 from clustermodel.ticks import NEVER

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from clustermodel.arrays import IntArray
-from clustermodel.node_set import NodeSet
+from clustermodel.machine.node_set import NodeSet
 
 
 class FreeMemory:

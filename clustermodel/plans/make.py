@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clustermodel.node_set import count
+from clustermodel.machine.node_set import count
 from clustermodel.plans.by_node import IdleProcessors, NodePlan, Nodes
 from clustermodel.plans.one_pool import OnePool
 from clustermodel.plans.pool_plans import IdleNodes, IdlePools, PoolPlan, RowPlan, RunningPlan

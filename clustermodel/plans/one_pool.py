@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from clustermodel.node_set import NodeSet, bisect_left, bisect_right, count
+from clustermodel.machine.node_set import NodeSet, bisect_left, bisect_right, count
 from clustermodel.plans.pool_plans import Group, RowPlan, Steps
 from clustermodel.plans.pools import Pools, Split
 from clustermodel.plans.profile import Profile, ReleasingProfile, Request

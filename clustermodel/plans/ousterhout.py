@@ -18,7 +18,7 @@ from math import comb
 from operator import attrgetter, or_
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from clustermodel.node_set import as_mask, bisect_left, bisect_right, from_mask, lowest
+from clustermodel.machine.node_set import as_mask, bisect_left, bisect_right, from_mask, lowest
 from clustermodel.plans.free_memory import FreeMemory
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 

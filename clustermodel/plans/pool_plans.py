@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clustermodel.errors import DecisionError
-from clustermodel.node_set import NodeSet, as_mask, bisect_left, bisect_right, from_mask, lowest
+from clustermodel.machine.node_set import NodeSet, as_mask, bisect_left, bisect_right, from_mask, lowest
 from clustermodel.plans.pools import Pools, Split
 from clustermodel.plans.trials import PlanTrials, Trials
 from clustermodel.plans.windows import Window, candidates

@@ -10,7 +10,7 @@ from collections.abc import Container, Hashable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from clustermodel.node_set import NodeSet, as_mask, lowest
+from clustermodel.machine.node_set import NodeSet, as_mask, lowest
 from clustermodel.plans.windows import Window, Windows
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from clustermodel.node_set import NodeSet, as_mask
+from clustermodel.machine.node_set import NodeSet, as_mask
 from clustermodel.plans.pools import Pools
 
 

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from clustermodel.errors import DecisionError
-from clustermodel.node_set import bisect_left, bisect_right
+from clustermodel.machine.node_set import bisect_left, bisect_right
 from clustermodel.ticks import NEVER, TICKS_PER_SECOND
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from clustermodel.node_set import bisect_left
+from clustermodel.machine.node_set import bisect_left
 from clustermodel.plans.pools import Split
 from clustermodel.plans.windows import candidates
 from clustermodel.ticks import NEVER

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import gcd, lcm
 from typing import Final
 
-from clustermodel.node_set import NodeSet, as_mask
+from clustermodel.machine.node_set import NodeSet, as_mask
 from clustermodel.ticks import NEVER, to_ticks
 from clustermodel.validation import LONGEST_S
 

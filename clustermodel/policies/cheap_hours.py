@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
+from clustermodel.machine.price import Price
 from clustermodel.plans.profile import RunningProfile
 from clustermodel.policies import predictors
 from clustermodel.policies.interface import Decision, Reason, Reserve, Run, Setup, Start, WakeAt, dependencies_of
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
 from clustermodel.policies.view import Batch, QueuedJob, View
-from clustermodel.price import Price
 from clustermodel.ticks import NEVER, to_ticks
 from clustermodel.validation import choice, require, require_seconds, share
 
@@ -30,7 +30,7 @@ class CheapHours:
         max_delay_s: the longest delay of a job beyond the time at which it could have started, seconds; 0 is EASY.
         min_saving: the smallest share of a job's expected cost for which it is delayed, 0 to 1.
         by: the cost to reduce: ``"price"``, or ``"carbon"`` (carbon intensity).
-        price: of energy over time, a :class:`~clustermodel.price.Price`; ``None`` is that of the machine.
+        price: of energy over time, a :class:`~clustermodel.machine.price.Price`; ``None`` is that of the machine.
         predictor: of run times, as of EASY.
         correction: of a prediction that has expired, as of EASY.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from clustermodel.node_set import NodeSet, as_mask, count
+from clustermodel.machine.node_set import NodeSet, as_mask, count
 from clustermodel.plans.job_queue import JobQueue
 from clustermodel.policies.interface import Decide, Decision, Policy, Resize, Run, Setup, Start, WakeAt, decide_of
 from clustermodel.policies.view import Batch, RunningJob, View, copy_of

@@ -11,7 +11,7 @@ from operator import index
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from clustermodel.errors import SpecificationError
-from clustermodel.machine import Machine
+from clustermodel.machine.machine import Machine
 from clustermodel.plans.make import are_alike, pools_of
 from clustermodel.policies.gang_run import GangRun
 from clustermodel.policies.interface import NOTHING, Setup

@@ -13,11 +13,11 @@ from typing import ClassVar, Final, NamedTuple, Protocol, Self, TypeAlias, cast,
 import numpy as np
 
 from clustermodel.errors import DecisionError, SpecificationError, quoted
-from clustermodel.machine import Machine
-from clustermodel.node_set import NodeSet, from_mask
-from clustermodel.node_set import places as rows_of
+from clustermodel.machine.machine import Machine
+from clustermodel.machine.node_set import NodeSet, from_mask
+from clustermodel.machine.node_set import places as rows_of
 from clustermodel.policies.view import Batch, QueuedJob, View
-from clustermodel.speedup import LINEAR, Speedup
+from clustermodel.workload.speedup import LINEAR, Speedup
 
 
 class Reason(NamedTuple):
@@ -345,7 +345,7 @@ MeasureWaits = Callable[[str], Waits]
 RANDOM_NUMBERS: Final = "random numbers"
 """What a policy depends on that draws from :attr:`Setup.rng`."""
 PARTS: Final = ("time_slicing", "context_switch", "checkpointing", "suspended_per_node", "node_memory_gib")
-"""Fields of :class:`~clustermodel.machine.Machine` on which not every policy depends."""
+"""Fields of :class:`~clustermodel.machine.machine.Machine` on which not every policy depends."""
 NOTHING: Final[frozenset[str]] = frozenset()
 """Of a policy whose schedules depend on the jobs, the size of the machine and the wall-time limit alone."""
 _EVERYTHING: Final = frozenset({*PARTS, RANDOM_NUMBERS})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 
-from clustermodel.node_set import NodeSet, from_mask
+from clustermodel.machine.node_set import NodeSet, from_mask
 from clustermodel.plans.pool_plans import IdlePools
 from clustermodel.plans.pools import Pools, Split
 from clustermodel.policies.interface import Kill

@@ -6,8 +6,8 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple, TypeVar
 
 from clustermodel.errors import SpecificationError
-from clustermodel.machine import Machine
-from clustermodel.node_set import NodeSet, as_mask, from_mask, lowest
+from clustermodel.machine.machine import Machine
+from clustermodel.machine.node_set import NodeSet, as_mask, from_mask, lowest
 from clustermodel.plans.free_memory import FreeMemory
 from clustermodel.policies.interface import NOTHING, PARTS, Checkpoint, Kill, Suspend
 from clustermodel.policies.view import QueuedJob, RunningJob, View

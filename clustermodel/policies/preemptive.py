@@ -17,8 +17,8 @@ from operator import attrgetter
 from typing import Any, ClassVar, Final
 
 from clustermodel.errors import SpecificationError, refused
-from clustermodel.machine import Machine
-from clustermodel.node_set import from_mask
+from clustermodel.machine.machine import Machine
+from clustermodel.machine.node_set import from_mask
 from clustermodel.plans.make import in_pools, pools_of
 from clustermodel.plans.pool_plans import IdlePools
 from clustermodel.plans.pools import Pools

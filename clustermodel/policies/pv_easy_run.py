@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from clustermodel.node_set import NodeSet, from_mask
+from clustermodel.machine.node_set import NodeSet, from_mask
 from clustermodel.plans.make import are_alike, pools_of, row_plan_of
 from clustermodel.plans.pool_plans import Group, IdlePools, split_of
 from clustermodel.plans.pools import Split

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
-from clustermodel.node_set import as_mask, from_mask, lowest
+from clustermodel.machine.node_set import as_mask, from_mask, lowest
 from clustermodel.plans.make import plan_of, pools_of
 from clustermodel.plans.pool_plans import Group, RunningPlan
 from clustermodel.plans.pools import Split

@@ -27,7 +27,7 @@ from operator import or_
 from typing import ClassVar, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
-from clustermodel.node_set import from_mask
+from clustermodel.machine.node_set import from_mask
 from clustermodel.plans.make import pools_of
 from clustermodel.policies.interface import Decision, Reason, Setup, Start, WakeAt
 from clustermodel.policies.preemption import DEPENDENCIES, can_be_saved, preempt, require_store, victims_for

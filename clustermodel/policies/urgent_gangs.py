@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import reduce
 from operator import or_
 
-from clustermodel.node_set import NodeSet, as_mask
+from clustermodel.machine.node_set import NodeSet, as_mask
 from clustermodel.plans.ousterhout import InTheWay, Occupant, OusterhoutMatrix, clear
 from clustermodel.policies.interface import Decision, Kill, Setup
 from clustermodel.policies.preemption import preempt, require_store

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from clustermodel.errors import DecisionError
-from clustermodel.node_set import NodeSet, as_mask, from_mask
+from clustermodel.machine.node_set import NodeSet, as_mask, from_mask
 from clustermodel.plans.by_node import Layout
 from clustermodel.plans.free_memory import FreeMemory
 

@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.errors import SpecificationError
-from clustermodel.job import NUMBERS, JobRow
-from clustermodel.node_set import NodeSet
+from clustermodel.machine.node_set import NodeSet
 from clustermodel.recording import run_attempts
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import PREEMPTIONS, UNKNOWN, RunAttempt, RunAttempts, Status
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.job import NUMBERS, JobRow
 
 _AS_NUMBERS: Final = Struct(f"{len(NUMBERS)}q")
 """A row as numbers of 64 bits: to pack all at once takes a third of the time of appending one after the other."""
@@ -65,8 +65,8 @@ class MemoryInUse(NamedTuple):
 class JobRecords:
     """The records of one run, in order of submission.
 
-    Columns in ticks, besides the numbers of :class:`~clustermodel.job.JobRow`: ``reserved``, the first guaranteed start;
-    ``due``, the earliest guaranteed start after renewals; ``eligible``, when the job joined the queue, later than it was
+    Columns in ticks, besides the numbers of :class:`~clustermodel.workload.job.JobRow`: ``reserved``, the first guaranteed
+    start; ``due``, the earliest guaranteed start after renewals; ``eligible``, when the job joined the queue, later than it was
     submitted if it was held; ``cap_wait``, its wait caused by the power cap; and of the job's last run attempt
     ``start``, ``end``;
     ``ended_as`` (a ``Status``); ``worked``, how long the gang executed, without other gangs' slices, overheads and discarded

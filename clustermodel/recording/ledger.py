@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clustermodel.errors import LedgerError, counted
-from clustermodel.formatting import duration, html_table, time_unit
+from clustermodel.text.formatting import duration, html_table, time_unit
 from clustermodel.ticks import ratio, to_seconds
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, IntArray
-from clustermodel.node_set import NodeSet
+from clustermodel.machine.node_set import NodeSet
 
 UNKNOWN: Final = -1  # in a tick column: it never happened
 

@@ -19,8 +19,8 @@ from clustermodel.figures.maps import is_numeric
 from clustermodel.figures.style import short, visible
 from clustermodel.measure.metrics import quantity
 from clustermodel.measure.quantities import named
+from clustermodel.measure.statistics import Estimates
 from clustermodel.report.plots import literal, looks
-from clustermodel.statistics import Estimates
 
 _LONGEST: Final = 36  # characters of a name beside curves, so that the curves fit a page 700 pixels wide
 MOST_LEVELS: Final = 24  # of a factor whose levels may be baselines

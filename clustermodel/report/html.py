@@ -33,13 +33,13 @@ from clustermodel.experiment.study_table import StudyTable
 from clustermodel.figures.run import ACCOUNT_COLOURS, SHARE_COLUMNS, account_shares
 from clustermodel.figures.style import factor_label, short, visible
 from clustermodel.figures.tables import sample_paths
-from clustermodel.formatting import time_unit
-from clustermodel.machine import Machine
+from clustermodel.machine.machine import Machine
 from clustermodel.measure.timeline import recorded_states
 from clustermodel.policies.registry import policy_summary
 from clustermodel.report import plots
 from clustermodel.report.data import Replications, measure_title, study_data
 from clustermodel.report.plots import PANELS, Control, StatesOfRun, ViewedRun, recorded_jobs, run_viewer, viewed_run
+from clustermodel.text.formatting import time_unit
 
 
 def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:

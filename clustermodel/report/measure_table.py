@@ -28,8 +28,8 @@ from clustermodel.experiment.factors import Label
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.study import Measure
 from clustermodel.experiment.study_table import MissingValueError, StudyTable
-from clustermodel.formatting import cell
-from clustermodel.statistics import LEVEL, Interval
+from clustermodel.measure.statistics import LEVEL, Interval
+from clustermodel.text.formatting import cell
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -78,7 +78,7 @@ def measure_table(
     """Return the means of measures with their intervals, and published values before them.
 
     The factors ``by`` distinguish the rows, as for ``StudyTable.means``; a table of :class:`Relative` measures only has no rows
-    of the baseline.  Cells are :class:`~clustermodel.statistics.Interval`, plain numbers if every point has a single
+    of the baseline.  Cells are :class:`~clustermodel.measure.statistics.Interval`, plain numbers if every point has a single
     run, and empty where the measure or its point is missing.  ``published`` values of a paper, by the levels of the one factor,
     have columns ``"paper, TITLE"`` before those of the measures.
     """

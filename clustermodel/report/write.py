@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clustermodel.errors import SpecificationError, missing_package
 from clustermodel.experiment.store import Store
-from clustermodel.files import write_file
+from clustermodel.text.files import write_file
 
 
 def write_report(

@@ -1,8 +1,9 @@
 """The checkpoint store, where the images of gangs are written and read.
 
 Gangs share its bandwidth, or have it one after the other, by the strategies of Herault et al. 2018
-(:attr:`CheckpointStore.writers <clustermodel.machine.CheckpointStore.writers>`).  Where transfers take constant times, each
-task has a bandwidth of its own, and the store takes a limited number of tasks at a time (Q of Zhang et al. 2003, section 5.4).
+(:attr:`CheckpointStore.writers <clustermodel.machine.machine.CheckpointStore.writers>`).  Where transfers take constant times,
+each task has a bandwidth of its own, and the store takes a limited number of tasks at a time (Q of Zhang et al. 2003, section
+5.4).
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +13,7 @@ from typing import Final
 
 from simpy import Event
 
-from clustermodel.machine import Machine
+from clustermodel.machine.machine import Machine
 from clustermodel.sim.events import AlarmClock, Clock
 from clustermodel.ticks import duration_to_ticks
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from simpy import Event, Process
 
 from clustermodel.errors import DecisionError, StrandedJobsError, counted, shown
-from clustermodel.job import JobRow
 from clustermodel.policies.interface import Decide
 from clustermodel.policies.view import Batch, Outage, QueuedJob, View
 from clustermodel.recording.job_records import submitted_twice
@@ -26,6 +25,7 @@ from clustermodel.sim.node_types import at_speed
 from clustermodel.sim.partitions import ANYWHERE, Place
 from clustermodel.sim.resizing import abort, end_phase
 from clustermodel.sim.rules import Rule
+from clustermodel.workload.job import JobRow
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext

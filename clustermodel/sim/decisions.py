@@ -8,7 +8,7 @@ from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from clustermodel.errors import DecisionError, counted, shown
-from clustermodel.node_set import NodeSet, as_mask, count, from_mask, from_members, is_node_set, text
+from clustermodel.machine.node_set import NodeSet, as_mask, count, from_mask, from_members, is_node_set, text
 from clustermodel.policies.interface import (
     Checkpoint,
     Kill,

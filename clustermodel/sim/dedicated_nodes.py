@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from simpy import AnyOf, Event, Interrupt, Timeout
 
 from clustermodel.errors import DecisionError, SpecificationError
-from clustermodel.node_set import NodeSet, as_mask
+from clustermodel.machine.node_set import NodeSet, as_mask
 from clustermodel.policies.view import MIGRATING, RESIZING, RESTORING, RETURNING, RUNNING, STOPPING
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status

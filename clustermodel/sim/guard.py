@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from clustermodel.compiled import is_compiled
 from clustermodel.errors import DecisionError
 from clustermodel.policies.interface import Decide, Decision
 from clustermodel.policies.predictors import PREDICTORS
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View, copy_of
+from clustermodel.sim.compiled import is_compiled
 
 _OURS: Final = "clustermodel.policies."
 

@@ -8,14 +8,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from clustermodel.arrays import IntArray
-from clustermodel.job import DEPENDENCIES
-from clustermodel.node_set import NodeSet, as_mask, from_mask
+from clustermodel.machine.node_set import NodeSet, as_mask, from_mask
 from clustermodel.plans.by_node import ANY, Layout
 from clustermodel.sim.events import AlarmClock
 from clustermodel.sim.job_process import JobInSystem, progress
 from clustermodel.sim.rules import Rule
-from clustermodel.site import BITS, Concerns, Facts, Limits, Site
+from clustermodel.site.site import BITS, Concerns, Facts, Limits, Site
 from clustermodel.ticks import NEVER
+from clustermodel.workload.job import DEPENDENCIES
 from clustermodel.workload.table import Singletons
 
 if TYPE_CHECKING:

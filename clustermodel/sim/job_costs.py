@@ -3,9 +3,9 @@
 from typing import Final
 
 from clustermodel.errors import counted
-from clustermodel.job import NO_COSTS, UNSET, Demands, JobRow, OwnCosts
-from clustermodel.machine import Machine
+from clustermodel.machine.machine import Machine
 from clustermodel.validation import require
+from clustermodel.workload.job import NO_COSTS, UNSET, Demands, JobRow, OwnCosts
 
 
 class JobCosts:

@@ -11,8 +11,7 @@ from typing import Final, NamedTuple
 
 from simpy import Event
 
-from clustermodel.job import UNSET, JobRow, Sizes
-from clustermodel.node_set import NodeSet, count, holds_any
+from clustermodel.machine.node_set import NodeSet, count, holds_any
 from clustermodel.plans.profile import SHORTEST_EXTENSION
 from clustermodel.policies.view import (
     MIGRATING,
@@ -28,6 +27,7 @@ from clustermodel.policies.view import (
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.sim.events import JobProcess
+from clustermodel.workload.job import UNSET, JobRow, Sizes
 
 SAVING: Final = (Status.CHECKPOINTED, Status.SUSPENDED)  # outcomes of a run attempt that keep what the job has executed
 ENDS: Final = (Status.COMPLETED, Status.KILLED)  # outcomes that end a job whose work counts

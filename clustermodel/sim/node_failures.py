@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from simpy import Event
 
 from clustermodel.errors import SpecificationError, counted
-from clustermodel.failures.failure import Failure
-from clustermodel.node_set import from_members, holds_any
+from clustermodel.machine.failure import Failure
+from clustermodel.machine.node_set import from_members, holds_any
 from clustermodel.policies.view import Outage
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status

@@ -8,8 +8,8 @@ as soon as two gangs hold a part each of what both need.
 from collections.abc import Iterable, Sequence
 
 from clustermodel.errors import DecisionError
-from clustermodel.machine import Machine
-from clustermodel.node_set import (
+from clustermodel.machine.machine import Machine
+from clustermodel.machine.node_set import (
     Allocation,
     IdleNodes,
     NodeSet,

@@ -8,14 +8,14 @@ import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import DecisionError, SpecificationError, counted
-from clustermodel.job import Demand, Demands, JobRow
-from clustermodel.machine import Machine
-from clustermodel.node_set import NodeSet, as_mask, from_mask, is_node_set, lowest, text
+from clustermodel.machine.machine import Machine
+from clustermodel.machine.node_set import NodeSet, as_mask, from_mask, is_node_set, lowest, text
 from clustermodel.plans.by_node import Layout, Nodes
 from clustermodel.policies.view import QueuedJob
 from clustermodel.sim.node_pool import NodePool, may_have, one_of
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.validation import require, to_gib
+from clustermodel.workload.job import Demand, Demands, JobRow
 
 
 class NodeRequests:

@@ -11,10 +11,10 @@ from functools import lru_cache, reduce
 from operator import or_
 from typing import Final, NamedTuple
 
-from clustermodel.job import Demand, Demands, JobRow
-from clustermodel.machine import Machine
-from clustermodel.node_set import NodeSet, as_mask, count, from_mask
+from clustermodel.machine.machine import Machine
+from clustermodel.machine.node_set import NodeSet, as_mask, count, from_mask
 from clustermodel.ticks import NEVER, to_ticks
+from clustermodel.workload.job import Demand, Demands, JobRow
 
 
 class Place(NamedTuple):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from clustermodel.machine import Machine
-from clustermodel.node_set import NodeSet, from_mask, lowest, mask_of, members
+from clustermodel.machine.machine import Machine
+from clustermodel.machine.node_set import NodeSet, from_mask, lowest, mask_of, members
 from clustermodel.plans.power_cap import CappedPool, capped_pools, most_in_use
 from clustermodel.policies.view import QueuedJob
 from clustermodel.recording.job_records import JobRecords

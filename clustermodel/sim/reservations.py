@@ -9,8 +9,7 @@ from math import gcd
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from clustermodel.errors import DecisionError
-from clustermodel.job import Demand, Demands, JobRow
-from clustermodel.node_set import NodeSet, as_mask, from_mask, text
+from clustermodel.machine.node_set import NodeSet, as_mask, from_mask, text
 from clustermodel.plans.windows import Windows
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.recording.ledger import Account
@@ -21,6 +20,7 @@ from clustermodel.sim.resizing import times_on
 from clustermodel.sim.rules import Rule
 from clustermodel.ticks import NEVER, to_seconds
 from clustermodel.validation import require
+from clustermodel.workload.job import Demand, Demands, JobRow
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clustermodel.errors import DecisionError
-from clustermodel.job import UNSET
-from clustermodel.node_set import (
+from clustermodel.machine.node_set import (
     NodeSet,
     as_mask,
     count,
@@ -29,6 +28,7 @@ from clustermodel.recording.job_records import EndedPhase
 from clustermodel.recording.run_attempts import REQUEUING, UNKNOWN, Status
 from clustermodel.sim.job_process import ENDS, SAVING, Execution, Image, JobInSystem, Phase, ResizeCost, image_after
 from clustermodel.sim.node_pool import may_have
+from clustermodel.workload.job import UNSET
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext

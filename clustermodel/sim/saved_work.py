@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from clustermodel.errors import DecisionError
-from clustermodel.node_set import NodeSet, as_mask, count, from_mask, holds_any, text
+from clustermodel.machine.node_set import NodeSet, as_mask, count, from_mask, holds_any, text
 from clustermodel.plans.free_memory import FreeMemory
 from clustermodel.plans.profile import Profile
 from clustermodel.policies.view import RESTORING, RETURNING, RUNNING, STOPPING, RunningJob

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
-from clustermodel.compiled import is_compiled
+from clustermodel.sim.compiled import is_compiled
 from clustermodel.sim.events import Clock
 
 _Handler = Callable[[int, FrameType | None], object]

@@ -11,9 +11,8 @@ import numpy as np
 from simpy import Event, Process, Timeout
 
 from clustermodel.errors import SpecificationError
-from clustermodel.job import NO_DEMANDS, Demands, JobRow
-from clustermodel.machine import Machine
-from clustermodel.node_set import NodeSet
+from clustermodel.machine.machine import Machine
+from clustermodel.machine.node_set import NodeSet
 from clustermodel.policies.interface import Policy, Reason, Setup, decide_of
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
@@ -41,8 +40,9 @@ from clustermodel.sim.signals import signals_between_events
 from clustermodel.sim.site_order import SiteOrder
 from clustermodel.sim.switching_off import SwitchedOff
 from clustermodel.sim.unreported_ends import UnreportedEnds
-from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import LAST_TICK, to_seconds
+from clustermodel.workload.job import NO_DEMANDS, Demands, JobRow
+from clustermodel.workload.speedup import LINEAR, Speedup
 from clustermodel.workload.streams import Follower, JobsWithFeedback
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from clustermodel.node_set import NodeSet, as_mask, from_mask, from_members, members
+from clustermodel.machine.node_set import NodeSet, as_mask, from_mask, from_members, members
 from clustermodel.recording.ledger import Account
 from clustermodel.sim.events import AlarmClock
 from clustermodel.ticks import TICKS_PER_SECOND

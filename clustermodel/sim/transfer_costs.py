@@ -1,11 +1,11 @@
 """How long the checkpoints, restarts and migrations of a job take, and how often it is checkpointed."""
 
 from clustermodel.errors import SpecificationError, counted
-from clustermodel.job import NO_COSTS, UNSET
-from clustermodel.machine import Machine
+from clustermodel.machine.machine import Machine
 from clustermodel.sim.checkpoint_store import SharedBandwidth
 from clustermodel.sim.job_process import JobInSystem
 from clustermodel.ticks import duration_to_ticks, to_seconds
+from clustermodel.workload.job import NO_COSTS, UNSET
 
 _BYTES_PER_KIB = 1024
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from clustermodel.node_set import NodeSet, as_mask, from_mask
+from clustermodel.machine.node_set import NodeSet, as_mask, from_mask
 from clustermodel.policies.view import QueuedJob
 from clustermodel.sim.job_process import Execution
 from clustermodel.sim.node_pool import NodePool

@@ -21,12 +21,12 @@ import numpy as np
 from clustermodel import validation
 from clustermodel.arrays import FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, refused
-from clustermodel.job import UNSET
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import KIB_PER_GIB, LARGEST_GIB, LARGEST_WHOLE, LONGEST_S, MOST_JOBS, Checked, positive, require
 from clustermodel.workload.distributions import CHUNK, BySize, Distribution, draw, require_weight
 from clustermodel.workload.distributions import require_distribution as distribution
 from clustermodel.workload.estimates import EstimateModel, FactorEstimates, require_estimate_model
+from clustermodel.workload.job import UNSET
 from clustermodel.workload.table import PRECEDING, THINK, Provenance, Workload, table_of
 
 HOUR_S: Final = 3600.0

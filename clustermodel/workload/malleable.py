@@ -11,9 +11,9 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray, IntArray
 from clustermodel.errors import refused
-from clustermodel.job import LEAST, MALLEABLE, MOST, RESIZE
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import LARGEST_WHOLE, choice, require, require_whole, seconds_fields, share, whole_fields
+from clustermodel.workload.job import LEAST, MALLEABLE, MOST, RESIZE
 from clustermodel.workload.transforms import JobFilter
 
 _MULTIPLE: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)x")

@@ -14,7 +14,7 @@ import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, quoted
-from clustermodel.job import NUMBERS, UNSET
+from clustermodel.workload.job import NUMBERS, UNSET
 from clustermodel.workload.job_stream import RANDOM_NUMBERS, JobStream, draw_streams
 from clustermodel.workload.streams import JobStreams
 from clustermodel.workload.table import (

@@ -18,8 +18,8 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray, dot
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted
-from clustermodel.files import specification_bytes
-from clustermodel.tables import Place, made
+from clustermodel.text.files import specification_bytes
+from clustermodel.text.tables import Place, made
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import LONGEST_S, require, require_jobs, require_number, require_whole
 from clustermodel.workload.distributions import HyperErlang

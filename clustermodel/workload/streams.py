@@ -13,7 +13,8 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray, Coded, IntArray, distinct
 from clustermodel.errors import SpecificationError, TraceError, refused
-from clustermodel.job import (
+from clustermodel.ticks import LAST_TICK
+from clustermodel.workload.job import (
     LEAST,
     MALLEABLE,
     MOST,
@@ -27,7 +28,6 @@ from clustermodel.job import (
     OwnCosts,
     checked_row,
 )
-from clustermodel.ticks import LAST_TICK
 from clustermodel.workload.table import (
     ARRAY,
     ARRAY_LIMIT,

@@ -34,11 +34,11 @@ import numpy as np
 from clustermodel import validation
 from clustermodel.arrays import BoolArray, FloatArray, IntArray, distinct
 from clustermodel.errors import TraceError, counted, quoted, shown, visible
-from clustermodel.files import LONGEST_LINE, text_blocks, without_compression, write_file
-from clustermodel.job import NUMBERS, SINGLETON, UNSET, JobRow, row_of
+from clustermodel.text.files import LONGEST_LINE, text_blocks, without_compression, write_file
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
 from clustermodel.workload import table as extras
+from clustermodel.workload.job import NUMBERS, SINGLETON, UNSET, JobRow, row_of
 from clustermodel.workload.table import MEMORY, Provenance, Recipe, Workload, table_of
 from clustermodel.workload.transforms import (
     ID,

@@ -1,7 +1,7 @@
 """The workload as an in-memory table, with its provenance: the source, how it was made, and jobs dropped or repaired.
 
-Columns that few workloads have stand beside the table of :class:`~clustermodel.job.JobRow`, so that workloads without them
-cost nothing: the stream of a job, the job that its submission depends on, and what an accounting log has recorded of it.
+Columns that few workloads have stand beside the table of :class:`~clustermodel.workload.job.JobRow`, so that workloads without
+them cost nothing: the stream of a job, the job that its submission depends on, and what an accounting log has recorded of it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,22 @@ import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray, distinct, dot
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, shown, visible
-from clustermodel.formatting import duration, html_fields
-from clustermodel.job import (
+from clustermodel.text.formatting import duration, html_fields
+from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
+from clustermodel.validation import (
+    KIB_PER_GIB,
+    LONGEST_S,
+    choice,
+    default_used,
+    flag,
+    require,
+    require_gib,
+    require_seconds,
+    require_whole,
+    to_kib,
+)
+from clustermodel.workload import transforms
+from clustermodel.workload.job import (
     COSTS,
     DEPENDENCIES,
     FLAGS,
@@ -50,20 +64,6 @@ from clustermodel.job import (
     problem_of,
     row_of,
 )
-from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
-from clustermodel.validation import (
-    KIB_PER_GIB,
-    LONGEST_S,
-    choice,
-    default_used,
-    flag,
-    require,
-    require_gib,
-    require_seconds,
-    require_whole,
-    to_kib,
-)
-from clustermodel.workload import transforms
 from clustermodel.workload.malleable import Malleable
 from clustermodel.workload.phi import PHI, phi_factors
 from clustermodel.workload.placements import GivenPlacements, NodeLists, checked_placements
@@ -425,7 +425,7 @@ class Workload:
         names: the names that the numbers 1, 2, ... of a column stand for: ``names["user"][number - 1]``.  Workloads from
             accounting logs have them, for users, groups, accounts, partitions, QOS, queues and job names.
         dependencies: which jobs wait for which, shape ``(dependencies, 3)``: a job, a position in
-            :data:`~clustermodel.job.DEPENDENCIES`, the other job; jobs that are not in the workload are ignored.
+            :data:`~clustermodel.workload.job.DEPENDENCIES`, the other job; jobs that are not in the workload are ignored.
         placed: which nodes the jobs held, as a log has recorded it; :attr:`recorded_placements` is the table.
         recipe: how it was made, so that a scenario file can name it; ``None`` if it exists in memory only.
 
@@ -634,7 +634,7 @@ class Workload:
             yield replace(job, **others[job.id]) if job.id in others else job
 
     def column(self, name: str) -> IntArray:
-        """Return a column of :class:`~clustermodel.job.JobRow`, or one of ``EXTRA_COLUMNS`` or ``RECORDED_COLUMNS``.
+        """Return a column of :class:`~clustermodel.workload.job.JobRow`, or one of ``EXTRA_COLUMNS`` or ``RECORDED_COLUMNS``.
 
         It has shape ``(jobs,)``, is read-only, and has times in ticks; an extra column that is missing is -1 throughout.
         """

@@ -19,9 +19,9 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray, IntArray
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, refused
-from clustermodel.job import NUMBERS
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import Checked, positive, require, require_seconds
+from clustermodel.workload.job import NUMBERS
 
 SUBMIT, ID, NODES, RUN, ESTIMATE, USER, STATUS = map(
     NUMBERS.index, ("submit", "id", "nodes", "run", "estimate", "user", "status")

@@ -9,9 +9,9 @@ import pandas as pd
 
 from clustermodel import StudyTable
 from clustermodel.experiment.script import run_script
+from clustermodel.measure.statistics import Interval
 from clustermodel.policies.queue_order import CRITERIA
 from clustermodel.report.measure_table import published_table
-from clustermodel.statistics import Interval
 
 SHAPES = ("short-narrow", "short-wide", "long-narrow", "long-wide")
 SLOWDOWN, WAIT, RESPONSE = "mean_bounded_slowdown_perkovic", "mean_wait_s", "mean_response_s"

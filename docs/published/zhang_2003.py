@@ -11,8 +11,8 @@ import pandas as pd
 from clustermodel import RUN_TIME_FACTORS, StudyTable, load_model
 from clustermodel.experiment.script import run_script
 from clustermodel.measure.metrics import LARGE_ABOVE_NODES
+from clustermodel.measure.statistics import Interval
 from clustermodel.report.measure_table import published_table
-from clustermodel.statistics import Interval
 
 SLOWDOWN, WAIT = "mean_bounded_slowdown", "mean_wait_s"
 MODEL = "The jobs are drawn from a model that matches the published facts; neither trace nor parameters are published."

@@ -38,8 +38,8 @@ from clustermodel import (
     read_swf,
 )
 from clustermodel.experiment.study import Measure
-from clustermodel.measure.recorded_schedule import RecordedSchedule
 from clustermodel.report.measure_table import Scaled, by_class, measure_table
+from clustermodel.site.recorded_schedule import RecordedSchedule
 
 LOGS = {"SDSC-SP2": ("SDSC-SP2-1998-4.2-cln.swf.gz", 128), "SDSC-BLUE": ("SDSC-BLUE-2000-4.2-cln.swf.gz", 1136)}
 """Files and the processors of batch jobs."""

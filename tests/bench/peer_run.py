@@ -23,7 +23,7 @@ Starts = Callable[[object], Sequence[float]]
 def clustermodel(nodes: int, jobs: Jobs, policy: str) -> tuple[Program, Starts]:
     """Return this package's run."""
     from clustermodel import Machine, Scenario, Workload
-    from clustermodel.job import JobRow
+    from clustermodel.workload.job import JobRow
 
     rows = [
         JobRow(10**6 * submit, number, size, 10**6 * run, 10**6 * estimate, -1, -1, 0, 1)

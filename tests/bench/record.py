@@ -137,7 +137,12 @@ def require_compiled(package: Path) -> None:
         SystemExit: in one line.
     """
     require_this_commit(package)
-    command = [sys.executable, "-P", "-c", "from clustermodel.compiled import is_compiled; raise SystemExit(not is_compiled())"]
+    command = [
+        sys.executable,
+        "-P",
+        "-c",
+        "from clustermodel.sim.compiled import is_compiled; raise SystemExit(not is_compiled())",
+    ]
     if subprocess.run(command, env={**os.environ, "PYTHONPATH": str(package.resolve())}, check=False).returncode:
         raise SystemExit(f"{package}: no module is compiled")
 

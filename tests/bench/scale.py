@@ -15,7 +15,7 @@ from time import process_time
 import numpy as np
 
 from clustermodel import Machine, Provenance, Scenario
-from clustermodel.job import JobRow
+from clustermodel.workload.job import JobRow
 
 NODES = 128
 LOAD = 0.75

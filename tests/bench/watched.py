@@ -190,7 +190,7 @@ WATCHED: Final = (
 def is_compiled() -> bool:
     """Return whether modules of the package are compiled, also in versions that do not say so themselves."""
     try:
-        from clustermodel.compiled import is_compiled as says_so
+        from clustermodel.sim.compiled import is_compiled as says_so
     except ImportError:
         return not str(profile.__file__).endswith(".py")
     compiled: bool = says_so()

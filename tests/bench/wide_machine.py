@@ -10,7 +10,7 @@ from time import process_time
 import numpy as np
 
 from clustermodel import Machine, Scenario, Workload
-from clustermodel.job import JobRow
+from clustermodel.workload.job import JobRow
 from tests.bench.floor import bare_simpy
 
 NODES = 158_976

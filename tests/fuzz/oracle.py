@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from clustermodel.job import JobRow
+from clustermodel.workload.job import JobRow
 from clustermodel.workload.swf import SWF_FIELDS
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")

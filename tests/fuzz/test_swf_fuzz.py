@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 from clustermodel import Machine, Scenario, SwfStream, TraceError, Workload, read_swf
-from clustermodel.job import JobRow
+from clustermodel.workload.job import JobRow
 from clustermodel.workload.swf import write_swf
 from tests.fuzz.mutations import mutated_lines
 from tests.fuzz.oracle import NUMBER, Verdict, is_line_of_job, judge, nearest_tick

@@ -6,8 +6,8 @@ from typing import Final
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from clustermodel.job import JobRow
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.job import JobRow
 
 ALL_CASES: Final = 100
 """Cases of a random test that says nothing of their number, under hypothesis's profile ``new``."""

@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustermodel import Machine, Scenario, Workload, check_policy, make_policy
-from clustermodel.job import JobRow
+from clustermodel.machine.node_set import count
 from clustermodel.measure.fairness import delays_by_later_jobs
 from clustermodel.measure.job_table import Jobs, job_columns
 from clustermodel.measure.metrics import summarize
 from clustermodel.measure.timeline import event_log
-from clustermodel.node_set import count
 from clustermodel.policies.backfilling.moldable import Greedy
 from clustermodel.policies.backfilling.scheduler import NAMED, Backfilling
 from clustermodel.policies.backfilling.speculation import TestRuns
@@ -24,8 +23,9 @@ from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.sim.simulation import Outcome, simulate
-from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup
 from clustermodel.theory.capacity_loss import capacity_loss
+from clustermodel.workload.job import JobRow
+from clustermodel.workload.speedup import LINEAR, DowneySpeedup, Speedup
 from tests.backfilling_twin import Trials, Twin
 from tests.property.strategies import cases, machines_and_rows
 from tests.tiers import some

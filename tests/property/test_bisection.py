@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustermodel import node_set
+from clustermodel.machine import node_set
 
 SMALL = st.integers(-5, 5)
 TIMES = SMALL | st.integers(-(2**70), 2**70)

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from clustermodel import ContextSwitch, Scenario, Workload, make_policy
 from clustermodel.experiment import conformance
 from clustermodel.experiment.result import Result
-from clustermodel.job import UNSET
-from clustermodel.machine import CHARGES
+from clustermodel.machine.machine import CHARGES
 from clustermodel.policies.interface import Policy
 from clustermodel.recording.run_attempts import Status
 from clustermodel.sim.simulation import Fidelity
 from clustermodel.ticks import to_seconds
+from clustermodel.workload.job import UNSET
 from tests.gang_runs import POLICIES, GangCase, Meddler, check_books, gang_cases, seen, seen_in_time
 from tests.property.strategies import cases
 

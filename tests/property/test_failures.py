@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from clustermodel import CheckpointStore
 from clustermodel.experiment.result import Result
-from clustermodel.failures.failure import Failure
-from clustermodel.job import UNSET, Demand, OwnCosts
-from clustermodel.machine import WRITERS
+from clustermodel.machine.failure import Failure
+from clustermodel.machine.machine import WRITERS
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 from clustermodel.validation import KIB_PER_GIB
+from clustermodel.workload.job import UNSET, Demand, OwnCosts
 from tests.gang_runs import POLICIES, GangCase, gang_cases, run, seen_in_time
 from tests.property.strategies import cases
 from tests.property.test_gang import attempts_of, both_fidelities

@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, ContextSwitch, Job, Machine, Scenario, TimeSlicing, Workload, check_policy, make_policy
 from clustermodel.experiment.result import Result
-from clustermodel.job import JobRow
-from clustermodel.node_set import NodeSet, as_mask
+from clustermodel.machine.node_set import NodeSet, as_mask
 from clustermodel.policies.interface import Decision, Kill, Place, Policy, Rows, Setup, WakeAt, decide_of
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.recording.ledger import Account, Amount
@@ -29,6 +28,7 @@ from clustermodel.recording.matrix_history import Moment
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.sim.simulation import simulate
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
+from clustermodel.workload.job import JobRow
 from tests.gang_runs import POLICIES, Call, GangCase, Meddler, Watched, check_books, gang_cases, run, seen, seen_in_time, spans
 from tests.property.strategies import cases
 from tests.tiers import some

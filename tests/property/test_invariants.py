@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustermodel import Machine, Scenario, Workload, make_policy
-from clustermodel.job import JobRow
+from clustermodel.machine.node_set import count
 from clustermodel.measure.timeline import event_log
-from clustermodel.node_set import count
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.interface import Decision, Kill, Setup
 from clustermodel.policies.view import Batch, View
@@ -21,6 +20,7 @@ from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.theory.capacity_loss import capacity_loss, utilization
+from clustermodel.workload.job import JobRow
 from tests.property.strategies import cases, machines_and_rows
 
 POLICIES = [

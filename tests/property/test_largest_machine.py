@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, SpecificationError, TimeSlicing, Workload
 from clustermodel.experiment.result import Result
-from clustermodel.job import JobRow
+from clustermodel.machine.node_set import count
 from clustermodel.measure.job_table import Jobs
-from clustermodel.node_set import count
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND, to_seconds, to_ticks
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S
+from clustermodel.workload.job import JobRow
 from tests.property.strategies import cases, machines_and_rows, one_in
 
 DAY = 86_400 * TICKS_PER_SECOND

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, Machine, TimeSlicing
 from clustermodel.experiment.result import Result
-from clustermodel.job import JobRow
 from clustermodel.recording.run_attempts import Status
 from clustermodel.validation import to_gib
+from clustermodel.workload.job import JobRow
 from tests.gang_runs import POLICIES, GangCase, gang_cases, run, seen, seen_in_time
 from tests.node_memory import Noted, most_memory
 from tests.property.strategies import cases

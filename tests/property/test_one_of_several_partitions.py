@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, Job, Machine, Partition, Reservation, Result, Scenario, TimeSlicing, Workload
-from clustermodel.failures.failure import Failure
+from clustermodel.machine.failure import Failure
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.outside import differences
 from tests.property.strategies import cases, one_in

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from clustermodel import Partition, Scenario, Workload
 from clustermodel.experiment.result import Result
-from clustermodel.job import Demand, JobRow
-from clustermodel.node_set import as_mask
+from clustermodel.machine.node_set import as_mask
 from clustermodel.policies import gang
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.sim.simulation import Fidelity
+from clustermodel.workload.job import Demand, JobRow
 from tests.gang_runs import POLICIES, GangCase, check_books, gang_cases, run, seen_in_time
 from tests.property.strategies import cases
 from tests.property.test_failures import failing

@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, make_policy
-from clustermodel.job import JobRow
+from clustermodel.machine.node_set import NodeSet
 from clustermodel.measure.job_table import Jobs
 from clustermodel.measure.metrics import Summary, summarize
 from clustermodel.measure.timeline import event_log
-from clustermodel.node_set import NodeSet
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.recording.run_attempts import PREEMPTIONS, UNKNOWN
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.theory.capacity_loss import capacity_loss
+from clustermodel.workload.job import JobRow
 from tests.property.strategies import cases, machines_and_rows
 from tests.pv_easy_twin import PvEasyTwin
 from tests.twins import TwinJob

@@ -21,14 +21,14 @@ from clustermodel import (
     Scenario,
     Workload,
 )
-from clustermodel.job import UNSET
+from clustermodel.machine.node_set import as_mask, from_mask, lowest
 from clustermodel.measure.energy import energy_by_account, microwatts
-from clustermodel.node_set import as_mask, from_mask, lowest
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Resize, Setup, Start, Suspend, WakeAt
 from clustermodel.policies.view import Batch, View
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
-from clustermodel.speedup import LINEAR
+from clustermodel.workload.job import UNSET
+from clustermodel.workload.speedup import LINEAR
 from tests.gang_runs import check_books
 from tests.property.strategies import cases
 from tests.property.test_energy import check_instant_by_instant, instants

@@ -18,8 +18,8 @@ from clustermodel import (
     Scenario,
     Workload,
 )
-from clustermodel.failures.recorded_outages import Outages
-from clustermodel.job import JobRow
+from clustermodel.machine.recorded_outages import Outages
+from clustermodel.workload.job import JobRow
 from tests.property.strategies import cases, machines_and_rows
 
 COLUMNS = ["job", "start_s", "end_s", "status", "reserved_s", "backfilled"]

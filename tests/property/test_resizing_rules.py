@@ -22,7 +22,7 @@ from clustermodel import (
     StrandedJobsError,
     Workload,
 )  # fmt: skip
-from clustermodel.failures.recorded_outages import Outages
+from clustermodel.machine.recorded_outages import Outages
 from tests.property.strategies import cases
 
 POLICIES = ("shrink-to-admit", "shrink-to-admit:order=fcfs,min_gain=-inf", "equipartition", "equipartition:min_gain=0.1",

@@ -10,12 +10,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, make_policy
-from clustermodel.job import JobRow
-from clustermodel.node_set import NodeSet
+from clustermodel.machine.node_set import NodeSet
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import PREEMPTIONS
 from clustermodel.sim.simulation import Outcome, simulate
+from clustermodel.workload.job import JobRow
 from tests.property.strategies import cases, machines_and_rows
 
 SECOND = 1_000_000

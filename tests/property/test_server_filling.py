@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 
 from clustermodel import Checkpointing, Machine, make_policy
-from clustermodel.job import JobRow
 from clustermodel.sim.simulation import Outcome, simulate
+from clustermodel.workload.job import JobRow
 from tests.property.strategies import cases, machines_and_rows
 
 Case = tuple[int, list[JobRow]]

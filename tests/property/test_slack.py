@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustermodel import Machine, Setup
-from clustermodel.job import JobRow
 from clustermodel.plans.one_pool import OnePool
 from clustermodel.plans.profile import Profile
 from clustermodel.plans.slack_prices import (
@@ -33,6 +32,7 @@ from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.sim.simulation import simulate
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.job import JobRow
 from tests.property.strategies import cases, machines_and_rows
 from tests.slack_plans import arriving_job, plan_of, reservation, search_in
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 
 from clustermodel import Machine, make_policy
-from clustermodel.job import JobRow
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.sim.simulation import simulate
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.job import JobRow
 from tests.property.strategies import cases, machines_and_rows
 from tests.twins import TwinJob, conservative_twin, easy_twin, fcfs_twin
 

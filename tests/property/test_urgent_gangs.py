@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, Machine, Scenario, TimeSlicing, Workload
 from clustermodel.errors import SpecificationError
-from clustermodel.job import JobRow
 from clustermodel.recording.run_attempts import Status
+from clustermodel.workload.job import JobRow
 from tests.gang_runs import GangCase, gang_cases, run, seen_in_time
 from tests.property.strategies import cases
 

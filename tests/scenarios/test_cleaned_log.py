@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from clustermodel import JobRow, Workload, synthetic_workload
-from clustermodel.job import NUMBERS, UNSET
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.job import NUMBERS, UNSET
 from clustermodel.workload.table import table_of
 from tests.conftest import refusal
 from tests.scripts import defined_in

@@ -3,7 +3,7 @@
 import pytest
 
 from clustermodel.experiment.exhibits import exhibits_of
-from clustermodel.statistics import Interval
+from clustermodel.measure.statistics import Interval
 from tests.scripts import stored, study_of
 
 RECORDED, DRAWN = {"sample": "as recorded"}, {"sample": "weeks drawn"}

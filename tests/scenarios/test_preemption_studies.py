@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from clustermodel import StudyTable, synthetic_workload
-from clustermodel.statistics import Interval
+from clustermodel.measure.statistics import Interval
 from tests.scenarios.test_studies import Small
 from tests.scenarios.test_studies import test_small_tables_are_those_that_are_checked_in as check_small_table
 from tests.scenarios.test_yuan_2010 import MBS, SIZE

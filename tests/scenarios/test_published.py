@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from clustermodel.measure.statistics import Interval
 from clustermodel.policies.registry import RULES, make_policy, shipped_policies
-from clustermodel.statistics import Interval
 from tests.shared_data import SHARED
 
 ROOT = Path(__file__).parents[2]

@@ -4,8 +4,8 @@
 docs/data/batch_means_coverage.csv.
 
 *Verdicts.*  Values are 1 + spread z, where z has mean 0, deviation 1 and one of the distributions below; the margin is 2 %, and
-:func:`~clustermodel.equivalence.equivalence_test` looks after 10, 20, ... 320 values until there is a verdict, as ``validate``
-does.  A formula is right, or off by exactly the margin.  The constants of the test were chosen on CALIBRATED; the
+:func:`~clustermodel.measure.equivalence.equivalence_test` looks after 10, 20, ... 320 values until there is a verdict, as
+``validate`` does.  A formula is right, or off by exactly the margin.  The constants of the test were chosen on CALIBRATED; the
 others were measured afterwards.
 
 *Batch means.*  Waits of M/M/1 by Lindley's recursion, stationary from the first; the mean service time is 1.
@@ -23,8 +23,8 @@ import numpy as np
 import pandas as pd
 
 from clustermodel.arrays import FloatArray
-from clustermodel.equivalence import MARGIN, equivalence_test, looks_at
-from clustermodel.statistics import batch_means
+from clustermodel.measure.equivalence import MARGIN, equivalence_test, looks_at
+from clustermodel.measure.statistics import batch_means
 
 DATA: Final = Path(__file__).parents[2] / "docs" / "data"
 Draw = Callable[[np.random.Generator, tuple[int, int]], FloatArray]

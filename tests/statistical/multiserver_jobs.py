@@ -29,10 +29,10 @@ import pytest
 from scipy import stats
 
 from clustermodel import Machine, Scenario, Workload
-from clustermodel.job import JobRow
 from clustermodel.theory.queueing import mg1_mean_wait
 from clustermodel.theory.rigid_jobs import multiserver_job_throughput, multiserver_job_utilization
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.job import JobRow
 from tests.shared_data import SHARED
 
 Floats = npt.NDArray[np.float64]

@@ -11,7 +11,7 @@ Wolfowitz's recursion, in 2,000 such experiments, the intervals cover 94 % of th
 import numpy as np
 import pytest
 
-from clustermodel.statistics import interval, mser5
+from clustermodel.measure.statistics import interval, mser5
 from clustermodel.theory.queueing import mmc_mean_wait
 from tests.statistical.test_queueing import serve
 

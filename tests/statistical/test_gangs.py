@@ -16,13 +16,13 @@ import numpy.typing as npt
 import pytest
 
 from clustermodel import Machine, Scenario, TimeSlicing, Workload
-from clustermodel.equivalence import controlled_mean
-from clustermodel.job import JobRow
-from clustermodel.statistics import Interval, interval
+from clustermodel.measure.equivalence import controlled_mean
+from clustermodel.measure.statistics import Interval, interval
 from clustermodel.theory.gang_rows import gang_rows, gang_saturation
 from clustermodel.theory.gangs import gs_mean_response, mgs_mean_response
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response, processor_sharing_responses
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.job import JobRow
 
 MEAN_S = 100.0
 QUANTUM_S = 0.25

@@ -20,9 +20,9 @@ import pytest
 from scipy import stats
 
 from clustermodel import ContextSwitch, Machine, Scenario, TimeSlicing, Workload
-from clustermodel.job import JobRow
 from clustermodel.theory.processor_sharing import mg1_ps_mean_slowdown
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.job import JobRow
 
 pytestmark = pytest.mark.statistical
 

@@ -10,9 +10,9 @@ from scipy import stats
 
 from clustermodel import Machine, Scenario, Workload
 from clustermodel.experiment.result import Result
-from clustermodel.job import JobRow
 from clustermodel.theory.queueing import mg1_mean_wait, mmc_mean_wait
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.job import JobRow
 
 pytestmark = pytest.mark.statistical
 

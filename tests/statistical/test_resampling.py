@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from clustermodel import Job, Workload
-from clustermodel.statistics import interval, of_sample_paths
+from clustermodel.measure.statistics import interval, of_sample_paths
 from clustermodel.theory.queueing import mmc_mean_wait
 
 pytestmark = pytest.mark.statistical

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from clustermodel import ContextSwitch, Interval, Machine, Scenario, TimeSlicing, Workload, interval
-from clustermodel.job import JobRow
 from clustermodel.theory.sliced_node import sliced_node_mean_response
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.job import JobRow
 
 pytestmark = pytest.mark.statistical
 

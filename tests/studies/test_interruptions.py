@@ -16,7 +16,7 @@ from clustermodel.errors import OutputError
 from clustermodel.experiment.exhibits import Exhibits, write_exhibits
 from clustermodel.experiment.store import STUDY_FILE, Store
 from clustermodel.experiment.study import Study
-from clustermodel.files import write_file
+from clustermodel.text.files import write_file
 from tests.processes import started
 from tests.studies.test_sweep import SCRIPT, assert_same, command, runs_of, serial, swept, whole
 from tests.tiers import some

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from clustermodel import Batch, DecisionError, Kill, Start, View
-from clustermodel.node_set import NodeSet
+from clustermodel.machine.node_set import NodeSet
 from clustermodel.policies.interface import Checkpoint, Decision, Migrate, Place, Resize, Rows, Setup, Suspend, WakeAt
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks

@@ -16,7 +16,7 @@ from clustermodel.policies.backfilling.speculation import TestRuns
 from clustermodel.policies.interface import Decision, Start
 from clustermodel.policies.view import QueuedJob
 from clustermodel.recording.ledger import Account
-from clustermodel.speedup import DowneySpeedup
+from clustermodel.workload.speedup import DowneySpeedup
 from tests.timeline.timeline import play, spans
 
 SECOND = 1_000_000

@@ -8,10 +8,10 @@ import pytest
 import clustermodel as cm
 from clustermodel.cli.options import machine_with
 from clustermodel.experiment.result import Result
-from clustermodel.job import Demand, OwnCosts
-from clustermodel.machine import WRITERS
+from clustermodel.machine.machine import WRITERS
 from clustermodel.recording.ledger import Account
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.job import Demand, OwnCosts
 from tests.gang_runs import check_books
 from tests.timeline.script import Script, checkpoint, kill, start
 from tests.timeline.test_failures import TWO_ROWS, down

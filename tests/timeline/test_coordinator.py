@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import clustermodel as cm
-from clustermodel.job import JobRow
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.interface import Decision
 from clustermodel.policies.registry import make_policy
@@ -14,6 +13,7 @@ from clustermodel.recording.ledger import Account
 from clustermodel.sim.simulation import simulate
 from clustermodel.theory.capacity_loss import capacity_loss
 from clustermodel.ticks import to_ticks
+from clustermodel.workload.job import JobRow
 from tests.timeline.timeline import play, spans
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 import clustermodel as cm
-from clustermodel.failures.recorded_outages import Outages, read_outages
+from clustermodel.machine.recorded_outages import Outages, read_outages
 from clustermodel.policies.interface import Decision, Policy
 from clustermodel.policies.view import Batch, View
 from clustermodel.recording.ledger import Account

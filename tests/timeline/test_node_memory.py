@@ -6,7 +6,7 @@ import pytest
 
 from clustermodel import Checkpointing, SpecificationError, TimeSlicing
 from clustermodel.experiment.result import Result
-from clustermodel.failures.recorded_outages import Outages
+from clustermodel.machine.recorded_outages import Outages
 from clustermodel.measure.input_notes import run_notes
 from tests.node_memory import most_memory
 from tests.timeline.script import Order, Script, kill, migrate, place, refusal, start, suspend

@@ -19,7 +19,7 @@ from clustermodel import (
     Workload,
     make_policy,
 )
-from clustermodel.failures.recorded_outages import Outages
+from clustermodel.machine.recorded_outages import Outages
 from clustermodel.policies.equipartition import equal_shares
 from clustermodel.recording.ledger import Account
 from tests.timeline.timeline import spans, spent

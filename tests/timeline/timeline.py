@@ -10,8 +10,8 @@ from clustermodel.experiment.scenario import NOTHING_PLAYED
 from clustermodel.policies.interface import Policy
 from clustermodel.recording.ledger import Account
 from clustermodel.sim.simulation import Fidelity
-from clustermodel.speedup import LINEAR
 from clustermodel.ticks import to_seconds
+from clustermodel.workload.speedup import LINEAR
 from tests.gang_runs import check_books, seen_in_time
 
 

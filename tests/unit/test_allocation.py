@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from clustermodel import Job, Machine, NodeFailures, Scenario, SpecificationError, Workload
 from clustermodel.experiment.result import Result
-from clustermodel.node_set import as_mask, consolidated, from_mask, text
+from clustermodel.machine.node_set import as_mask, consolidated, from_mask, text
 
 
 @pytest.mark.parametrize(

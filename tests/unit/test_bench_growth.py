@@ -97,7 +97,7 @@ def test_a_point_is_stored_as_soon_as_it_is_measured_and_replaces_the_earlier_on
 def test_unknown_words_and_an_uncommitted_package_are_refused(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SystemExit, match="no point has the words fcfs; the last one is uneven nodes mbgs 100000"):
         growth.main(["--only", "fcfs"])
-    monkeypatch.setattr(record, "git", lambda *_: b" M clustermodel/job.py\n")
+    monkeypatch.setattr(record, "git", lambda *_: b" M clustermodel/workload/job.py\n")
     with pytest.raises(SystemExit, match=r"clustermodel/job\.py differs from the commit"):
         growth.main(["--only", "easy"])
     assert not stored.exists()

@@ -10,8 +10,8 @@ import pytest
 
 from clustermodel import SpecificationError, Study, Workload, load_model, synthetic_workload
 from clustermodel.experiment.run_key import Opened
-from clustermodel.job import JobRow
 from clustermodel.workload import table
+from clustermodel.workload.job import JobRow
 from clustermodel.workload.table import remembered
 
 made: list[object] = []

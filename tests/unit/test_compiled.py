@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import clustermodel as cm
-from clustermodel.compiled import is_compiled
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.gang import GangScheduling
 from clustermodel.policies.interface import Decision, Place, Rows, Setup
 from clustermodel.policies.view import Batch, QueuedJob, View
+from clustermodel.sim.compiled import is_compiled
 from clustermodel.workload.table import Provenance
 from tests.conftest import Finished
 
@@ -207,7 +207,7 @@ def test_where_compiling_is_asked_for_and_impossible_no_wheel_is_made_and_one_li
 def test_a_long_run_in_pure_python_says_once_how_to_halve_it(
     monkeypatch: pytest.MonkeyPatch, command_line: Callable[..., Finished], seconds: int, *, compiled: bool, told: bool
 ) -> None:
-    monkeypatch.setattr("clustermodel.compiled.is_compiled", lambda: compiled)
+    monkeypatch.setattr("clustermodel.sim.compiled.is_compiled", lambda: compiled)
     clock = iter(range(0, 10_000, seconds))
     monkeypatch.setattr("clustermodel.experiment.scenario.perf_counter", lambda: next(clock))
     finished = command_line("run", "--jobs", 9, "--policy", "fcfs", "--policy", "easy")  # each takes so long

@@ -8,9 +8,9 @@ import pytest
 
 import clustermodel as cm
 from clustermodel import ContextSwitch, Machine, Scenario, SizeCost, SpecificationError, Workload, synthetic_workload
-from clustermodel.costs import CostTicks
 from clustermodel.experiment.run_key import key_of_scenario
-from clustermodel.job import Demand, OwnCosts, Sizes
+from clustermodel.machine.costs import CostTicks
+from clustermodel.workload.job import Demand, OwnCosts, Sizes
 
 JOBS = [
     cm.Job(id=1, nodes=1, submit_s=0, run_s=5, context_switch_s=0.5, startup_s=0, epilog_s=2),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from clustermodel import ContextSwitch, Machine, Scenario, TimeSlicing, synthetic_workload
 from clustermodel.experiment.crossover import Crossover, CrossoverStudy, crossover, tradeoff_map
 from clustermodel.experiment.factors import Label
-from clustermodel.statistics import Interval, paired_difference
+from clustermodel.measure.statistics import Interval, paired_difference
 from tests.conftest import refusal
 from tests.studies.driven import driven
 

@@ -5,12 +5,12 @@ import pandas as pd
 import pytest
 
 from clustermodel import Job, Machine, Partition, Scenario, Workload
-from clustermodel.job import Demand
-from clustermodel.node_set import IdleNodes, NodeSet, as_mask, from_mask, lowest
+from clustermodel.machine.node_set import IdleNodes, NodeSet, as_mask, from_mask, lowest
 from clustermodel.policies.disjoint_partitions import runs_of_partitions
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.interface import Run, Setup
 from clustermodel.sim.partitions import Partitions
+from clustermodel.workload.job import Demand
 from tests.bench.partitions import site
 from tests.property.strategies import cases
 from tests.unit.test_partitions import job, parts, run, starts

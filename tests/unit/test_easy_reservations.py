@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from clustermodel import Job, Machine, QueuedJob, Result, Scenario, Workload, to_ticks
-from clustermodel.failures.failure import Failure
+from clustermodel.machine.failure import Failure
 from clustermodel.measure.fairness import delays_by_later_jobs, reservation_violations
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.predictors import UserEstimate

@@ -10,9 +10,9 @@ import pytest
 
 from clustermodel import Job, Limits, Machine, Scenario, Site, Workload, read_pbs, read_sacct, write_trace
 from clustermodel.cli.whatif import SUSPENDING
-from clustermodel.compiled import LONG_S, advice
 from clustermodel.measure.input_notes import run_notes
 from clustermodel.measure.metrics import SINCE_ELIGIBLE, observed_schedule
+from clustermodel.sim.compiled import LONG_S, advice
 from tests.conftest import Finished
 from tests.shared_data import SHARED
 
@@ -265,7 +265,7 @@ def test_tasks_of_an_array_and_attempts_repair_nothing(write_trace: Write) -> No
 
 
 def test_the_advice_to_compile_is_about_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clustermodel.compiled.is_compiled", lambda: False)
+    monkeypatch.setattr("clustermodel.sim.compiled.is_compiled", lambda: False)
     assert advice(LONG_S) is None
     assert (advice(LONG_S + 1) or "").startswith(f"{LONG_S + 1} s of simulation in pure Python; ")
 

@@ -25,8 +25,8 @@ from clustermodel import (
     Workload,
     synthetic_workload,
 )
-from clustermodel.failures.failure import Failure
 from clustermodel.figures.tables import comparison_table, run_row
+from clustermodel.machine.failure import Failure
 from tests.conftest import Finished, refusal
 from tests.property.test_failures import Listed
 from tests.timeline.script import Script, migrate, start

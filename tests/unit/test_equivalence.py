@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from clustermodel.equivalence import Estimate, controlled_mean, equivalence_test, looks_at
+from clustermodel.measure.equivalence import Estimate, controlled_mean, equivalence_test, looks_at
 from tests.conftest import refusal
 from tests.statistical.error_rates import CALIBRATED, DISTRIBUTIONS, EDGES, SPREADS, verdict_counts
 

@@ -10,7 +10,7 @@ import pytest
 
 from clustermodel import Failure, Job, Machine, NodeFailures, Scenario, SpecificationError, Workload, to_ticks
 from clustermodel.experiment.scenario import random_stream
-from clustermodel.failures.failure import FailureSource
+from clustermodel.machine.failure import FailureSource
 from clustermodel.sim import node_failures
 
 HOUR = 3600.0

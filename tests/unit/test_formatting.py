@@ -5,7 +5,7 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from clustermodel.formatting import cell, column, duration, encodable, four_digits, intervals, time_unit, time_units
+from clustermodel.text.formatting import cell, column, duration, encodable, four_digits, intervals, time_unit, time_units
 
 
 @pytest.mark.parametrize(

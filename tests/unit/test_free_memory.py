@@ -1,6 +1,6 @@
 """The free memory of nodes, and the memory of a plan of gangs."""
 
-from clustermodel.node_set import as_mask
+from clustermodel.machine.node_set import as_mask
 from clustermodel.plans.free_memory import FreeMemory
 from clustermodel.plans.ousterhout import OusterhoutMatrix
 from tests.jobs import queued

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from clustermodel import Machine, Rows, Scenario, SpecificationError, TimeSlicing, Workload
-from clustermodel.job import JobRow
 from clustermodel.policies.gang import GS, MGS
 from clustermodel.theory import gang_rows as module
 from clustermodel.theory.gang_rows import Gang, Phase, compact, fill, gang_rows, gang_saturation, start
@@ -16,6 +15,7 @@ from clustermodel.theory.gangs import gs_mean_response, mgs_mean_response
 from clustermodel.theory.matrix_geometric import chain_of, solve
 from clustermodel.theory.rigid_jobs import multiserver_job_throughput, multiserver_job_utilization
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.job import JobRow
 from tests.gang_runs import Call, Watched
 
 JOBS = 600

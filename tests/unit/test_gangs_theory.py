@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import SpecificationError
-from clustermodel.equivalence import controlled_mean
+from clustermodel.measure.equivalence import controlled_mean
 from clustermodel.theory.gangs import (
     TOLERANCE,
     gs_mean_response,

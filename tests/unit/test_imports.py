@@ -18,7 +18,7 @@ before = set(sys.modules)
 atexit.register(lambda: print("\\nloaded:", *sorted(set(sys.modules) - before), file=sys.stderr))
 """
 SLOW = {"bokeh", "distributed", "matplotlib", "pandas", "pyarrow", "scipy"}
-OF_STUDIES = ["clustermodel.experiment.study", "clustermodel.statistics", "sysconfig"]
+OF_STUDIES = ["clustermodel.experiment.study", "clustermodel.measure.statistics", "sysconfig"]
 OF_FEW_RUNS = [
     "clustermodel.logs.sacct", "clustermodel.policies.preemptive", "clustermodel.theory.checkpointing",
     "clustermodel.workload.distributions", "clustermodel.workload.job_stream", "clustermodel.workload.model", "html", "tomllib",

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from clustermodel import FairShare, Limits, Machine, Multifactor, Scenario, Site, Workload
-from clustermodel.measure.inferred_site import InferredSite, inferred_site
-from clustermodel.measure.recorded_schedule import InferredRule
+from clustermodel.site.inferred_site import InferredSite, inferred_site
+from clustermodel.site.recorded_schedule import InferredRule
 from tests.conftest import Finished, refusal
 from tests.shared_data import SHARED
 

@@ -5,12 +5,12 @@ from collections import namedtuple
 import pytest
 
 import clustermodel as cm
-from clustermodel.failures.failure import FailureSource
 from clustermodel.figures.tables import notes_of_runs
+from clustermodel.machine.failure import FailureSource
 from clustermodel.measure.input_notes import COUNTED, count_notes, run_notes
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.interface import Policy
-from clustermodel.speedup import LINEAR, Speedup
+from clustermodel.workload.speedup import LINEAR, Speedup
 
 
 def runs(*jobs: tuple[float, float, float, int], policies: tuple[str, ...] = ("fcfs",), nodes: int = 8) -> list[cm.Result]:

@@ -12,8 +12,8 @@ import pytest
 
 from clustermodel.cli import main
 from clustermodel.cli.interrupts import one_interrupt
-from clustermodel.compiled import is_compiled
 from clustermodel.experiment.user_code import interrupts_held
+from clustermodel.sim.compiled import is_compiled
 from tests.processes import started
 
 ROOT = Path(__file__).parents[2]

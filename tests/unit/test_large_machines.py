@@ -18,7 +18,7 @@ from clustermodel import (
     SpecificationError,
     Workload,
 )
-from clustermodel.machine import MOST_TOLD_APART
+from clustermodel.machine.machine import MOST_TOLD_APART
 from clustermodel.plans.windows import Windows, candidates
 from clustermodel.sim.site_order import SiteOrder, Usage
 

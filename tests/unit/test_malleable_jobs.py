@@ -29,7 +29,7 @@ from clustermodel import (
     write_trace,
 )
 from clustermodel.experiment.run_key import digest_of_jobs, key_of_scenario
-from clustermodel.job import UNSET, Sizes
+from clustermodel.workload.job import UNSET, Sizes
 from clustermodel.workload.streams import JobStreams
 from tests.conftest import refusal
 

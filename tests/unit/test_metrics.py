@@ -10,7 +10,6 @@ import pytest
 
 from clustermodel import Kill, Machine, Scenario, SpecificationError, Workload, synthetic_workload
 from clustermodel.experiment.result import Result
-from clustermodel.job import JobRow
 from clustermodel.measure.fairness import delays_by_later_jobs, weighted_mean
 from clustermodel.measure.job_table import bounded_slowdown, bounded_slowdown_perkovic
 from clustermodel.measure.metrics import OPTIONAL, Summary, by_class
@@ -22,6 +21,7 @@ from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.matrix_history import LoggedRotation, SliceLog
 from clustermodel.recording.run_attempts import Status
 from clustermodel.theory.capacity_loss import capacity_loss, gang_capacity_loss, utilization
+from clustermodel.workload.job import JobRow
 from tests.timeline.timeline import play, spans
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from clustermodel import Batch, DecisionError, Job, Machine, Scenario, Setup, Start, View, Workload
-from clustermodel.node_set import IdleNodes, NodeSet, as_mask, count, from_mask, holds_any, lowest, text
+from clustermodel.machine.node_set import IdleNodes, NodeSet, as_mask, count, from_mask, holds_any, lowest, text
 
 WIDTH = 20
 

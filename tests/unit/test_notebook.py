@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from clustermodel import ContextSwitch, Job, Machine, Result, Scenario, Study, Workload, interval, synthetic_workload
 from clustermodel.figures.run import comparison
-from clustermodel.formatting import html_fields, html_table
+from clustermodel.text.formatting import html_fields, html_table
 
 pytestmark = pytest.mark.long
 

@@ -11,15 +11,23 @@ import pytest
 
 from clustermodel import Job, Machine, Scenario, Study, StudyTable, Workload, statistics, synthetic_workload, validate
 from clustermodel.cli.main import main
-from clustermodel.equivalence import equivalence_test
 from clustermodel.experiment.factors import Label
 from clustermodel.experiment.script import sweep
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Precision
 from clustermodel.figures.curves_bars import _paired, _points_of
 from clustermodel.figures.tables import means_table
+from clustermodel.measure.equivalence import equivalence_test
+from clustermodel.measure.statistics import (
+    RESAMPLED,
+    estimates,
+    interval,
+    least_half,
+    of_sample_paths,
+    paired_difference,
+    paired_ratio,
+)
 from clustermodel.report.measure_table import Relative, Scaled, measure_table
-from clustermodel.statistics import RESAMPLED, estimates, interval, least_half, of_sample_paths, paired_difference, paired_ratio
 
 POLICIES = ("easy", "fcfs", "gs")
 LOADS = (0.5, 0.9)

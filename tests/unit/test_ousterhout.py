@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustermodel.node_set import NodeSet
+from clustermodel.machine.node_set import NodeSet
 from clustermodel.plans.ousterhout import Change, Occupant, OusterhoutMatrix
 from clustermodel.policies.interface import Place, RowsAsMasks
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from clustermodel import Failure, Outages, SpecificationError, TraceError, fit_weibull, outage_facts, read_outages, to_ticks
-from clustermodel.failures.failure import FailureSource
+from clustermodel.machine.failure import FailureSource
 from tests.shared_data import SHARED
 
 HOUR = 3600.0

@@ -7,7 +7,7 @@ import pytest
 
 import clustermodel as cm
 from clustermodel.errors import OutputError, visible
-from clustermodel.files import is_compressed, opened, replacing, write_file
+from clustermodel.text.files import is_compressed, opened, replacing, write_file
 
 
 def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:

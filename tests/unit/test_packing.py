@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import clustermodel as cm
-from clustermodel.job import JobRow
 from clustermodel.theory.packing import best_fit_fill, first_fit_rows, largest_fill, next_fit_fill
 from clustermodel.theory.rigid_jobs import multiserver_job_utilization
+from clustermodel.workload.job import JobRow
 
 POWERS = dict.fromkeys((1, 2, 4, 8), 0.25)
 UNIFORM = dict.fromkeys(range(1, 9), 1 / 8)

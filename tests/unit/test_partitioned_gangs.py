@@ -9,9 +9,9 @@ import pytest
 from clustermodel import DecisionError, Machine, Scenario, Site, TimeSlicing, Workload, check_policy
 from clustermodel.cli.main import main
 from clustermodel.experiment.result import Result
-from clustermodel.job import Job
 from clustermodel.policies.interface import Place, Rows, Setup, Start
 from clustermodel.policies.view import Batch, View
+from clustermodel.workload.job import Job
 from tests.conftest import refusal
 from tests.unit.test_partitions import job, nodes_of, parts
 

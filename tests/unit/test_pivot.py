@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from clustermodel import SpecificationError, StudyTable, bars, improvements
-from clustermodel.statistics import paired_ratio
+from clustermodel.measure.statistics import paired_ratio
 
 
 @pytest.fixture

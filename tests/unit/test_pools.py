@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from clustermodel import Job, Machine, NodeFailures, Reservation, Scenario, Workload
-from clustermodel.compiled import is_compiled
 from clustermodel.plans.one_pool import OnePool
+from clustermodel.sim.compiled import is_compiled
 from tests.property.strategies import cases
 from tests.unit.test_partitions import job, nodes_of, parts, run, starts
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import clustermodel
-from clustermodel.compiled import is_compiled
+from clustermodel.sim.compiled import is_compiled
 
 ROOT = Path(clustermodel.__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from clustermodel import Job, Limits, Machine, Result, Scenario, Site, Workload, read_slurm_site
-from clustermodel.failures.failure import Failure
+from clustermodel.machine.failure import Failure
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.property.test_failures import Listed
 from tests.shared_data import site_case

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 import clustermodel as cm
 from clustermodel.figures.run import busy_nodes, comparison, waiting_jobs
 from clustermodel.figures.style import save
-from clustermodel.files import without_formulas
 from clustermodel.policies.interface import Setup
+from clustermodel.text.files import without_formulas
 from tests.timeline.script import Script, migrate, start
 
 SECOND = 1_000_000

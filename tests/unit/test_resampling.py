@@ -11,7 +11,7 @@ import pytest
 
 from clustermodel import Job, JobFilter, Machine, Scenario, SpecificationError, Study, StudyTable, Workload, merge
 from clustermodel.cli.main import main
-from clustermodel.statistics import Interval, of_sample_paths
+from clustermodel.measure.statistics import Interval, of_sample_paths
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.swf import read_swf, write_trace
 from clustermodel.workload.table import Provenance

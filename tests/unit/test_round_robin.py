@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from clustermodel import ContextSwitch, Machine, Scenario, SpecificationError, TimeSlicing, Workload, interval
-from clustermodel.job import JobRow
-from clustermodel.machine import AT_EVENTS, AtEvents
+from clustermodel.machine.machine import AT_EVENTS, AtEvents
 from clustermodel.theory.processor_sharing import (
     generalized_ps_mean_slowdown,
     mg1_ps_mean_response,
@@ -18,6 +17,7 @@ from clustermodel.theory.processor_sharing import (
 from clustermodel.theory.queueing import mg1_mean_wait, mmc_mean_wait
 from clustermodel.theory.round_robin import mg1_round_robin_mean_response, mm1_round_robin_mean_response, optimal_slice
 from clustermodel.theory.sliced_node import sliced_node_mean_response
+from clustermodel.workload.job import JobRow
 from tests.round_robin import round_robin
 
 CHARGES = ("on-change", "every-slice")

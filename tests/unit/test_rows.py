@@ -6,7 +6,7 @@ import pytest
 
 from clustermodel import Checkpointing, DecisionError, Job, Machine, Scenario, TimeSlicing, Workload
 from clustermodel.experiment.result import Result
-from clustermodel.node_set import NodeSet
+from clustermodel.machine.node_set import NodeSet
 from clustermodel.policies.interface import Decision, Migrate, Place, Rows, Setup, Start
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.sim.time_sharing.shared_nodes import MatrixRows

@@ -26,7 +26,7 @@ from clustermodel import (
 )
 from clustermodel.experiment.result import Result
 from clustermodel.figures.tables import PLAIN, run_row
-from clustermodel.job import Job
+from clustermodel.workload.job import Job
 from tests.conftest import Finished
 
 Command = Callable[..., Finished]

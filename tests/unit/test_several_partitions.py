@@ -17,11 +17,11 @@ from clustermodel import (
     TimeSlicing,
     Workload,
 )
-from clustermodel.job import NO_DEMANDS
 from clustermodel.policies.interface import Migrate, Place, PolicyFunction, Resize, Rows, Start
 from clustermodel.policies.view import QueuedJob, View
 from clustermodel.sim import partitions as of_machine
 from clustermodel.sim.partitions import Partitions
+from clustermodel.workload.job import NO_DEMANDS
 from tests.unit.test_partitions import job, nodes_of, parts, starts
 
 HALVES = parts(a="0-1", b="2-3")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from clustermodel import Job, LinearSpeedup, Machine, Reservation, Scenario, Workload
-from clustermodel.failures.recorded_outages import Outages
+from clustermodel.machine.recorded_outages import Outages
 
 POLICY = "shrink-to-admit:expand=no,fewer=False"
 

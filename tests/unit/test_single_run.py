@@ -12,7 +12,7 @@ from clustermodel import ContextSwitch, Machine, OutputError, Scenario, Specific
 from clustermodel.experiment.result import Result
 from clustermodel.figures.run import comparison
 from clustermodel.figures.style import save
-from clustermodel.formatting import time_unit
+from clustermodel.text.formatting import time_unit
 from tests.timeline.timeline import play
 
 

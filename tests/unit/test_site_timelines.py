@@ -16,7 +16,7 @@ from clustermodel import (
     TimeSlicing,
     Workload,
 )
-from clustermodel.failures.failure import Failure
+from clustermodel.machine.failure import Failure
 from clustermodel.sim.simulation import Fidelity
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.property.test_failures import Listed

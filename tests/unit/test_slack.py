@@ -8,14 +8,14 @@ import pytest
 
 import clustermodel as cm
 from clustermodel.experiment.run_key import key_of_scenario
-from clustermodel.job import JobRow
-from clustermodel.node_set import NodeSet
+from clustermodel.machine.node_set import NodeSet
 from clustermodel.plans import slack_prices as prices
 from clustermodel.policies.interface import Kill, Policy, Reserve, Start, Waits, WakeAt
 from clustermodel.policies.slack import Quotas, Slack
 from clustermodel.policies.slack_run import OverQuota
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.job import JobRow
 from tests.shared_data import trace_path
 from tests.slack_plans import arriving_job, plan_of, reservation, search_in
 from tests.tiers import some

@@ -21,7 +21,7 @@ from clustermodel import (
     Workload,
     read_slurm_site,
 )
-from clustermodel.machine import NodeType, Partition, Reservation
+from clustermodel.machine.machine import NodeType, Partition, Reservation
 from tests.conftest import Finished, refusal
 from tests.shared_data import site_case
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import clustermodel as cm
-from clustermodel.job import JobRow
-from clustermodel.machine import Checkpointing, ContextSwitch, TimeSlicing  # noqa: F401  in reprs that are evaluated
+from clustermodel.machine.machine import Checkpointing, ContextSwitch, TimeSlicing  # noqa: F401  in reprs that are evaluated
+from clustermodel.workload.job import JobRow
 from clustermodel.workload.transforms import filtered, scaled
 from tests.conftest import refusal
 

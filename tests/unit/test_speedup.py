@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import Machine, Scenario, SpecificationError, synthetic_workload
-from clustermodel.speedup import LINEAR, DowneySpeedup, LinearSpeedup, Speedup
+from clustermodel.workload.speedup import LINEAR, DowneySpeedup, LinearSpeedup, Speedup
 
 sigmas = st.one_of(st.sampled_from([0.0, 0.5, 1.0, 2.0, 10.0]), st.floats(0, 20))
 averages = st.floats(1, 200)

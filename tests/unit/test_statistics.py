@@ -15,8 +15,8 @@ from clustermodel import Machine, Scenario, SpecificationError, synthetic_worklo
 from clustermodel.experiment.result import Result, suggest_warm_up
 from clustermodel.experiment.study import Precision, Study, replicate_until
 from clustermodel.experiment.study_table import StudyTable
+from clustermodel.measure.statistics import Interval, batch_means, interval, mser5, paired_difference, paired_ratio
 from clustermodel.policies.fcfs import Fcfs
-from clustermodel.statistics import Interval, batch_means, interval, mser5, paired_difference, paired_ratio
 from tests.conftest import refusal
 from tests.statistical.error_rates import coverage
 from tests.studies.driven import driven

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from clustermodel import Job, Machine, Result, Scenario, SpecificationError, SwfStream, TraceError, Workload, synthetic_workload
 from clustermodel.experiment.run_key import Opened
 from clustermodel.experiment.study import Study
-from clustermodel.job import JobRow
+from clustermodel.workload.job import JobRow
 from clustermodel.workload.streams import JobStreams
 
 MACHINE = Machine(nodes=64)

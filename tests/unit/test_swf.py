@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import clustermodel as cm
-from clustermodel.job import JobRow
+from clustermodel.workload.job import JobRow
 from clustermodel.workload.swf import write_swf
 
 WriteTrace = Callable[..., Path]

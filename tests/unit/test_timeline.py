@@ -6,7 +6,7 @@ import pytest
 
 import clustermodel as cm
 from clustermodel.experiment.result import Result
-from clustermodel.node_set import from_mask
+from clustermodel.machine.node_set import from_mask
 from clustermodel.recording.ledger import Account
 from clustermodel.ticks import to_seconds, to_ticks
 

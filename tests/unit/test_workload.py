@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 import clustermodel as cm
-from clustermodel.job import NUMBERS, Demand, JobRow, OwnCosts
+from clustermodel.workload.job import NUMBERS, Demand, JobRow, OwnCosts
 from clustermodel.workload.table import Provenance
 from tests.conftest import refusal
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from clustermodel.node_set import count
+from clustermodel.machine.node_set import count
 from clustermodel.plans.profile import Plan, Profile, Reservation, RunningProfile, Shape, Shapes, earliest_completion
 from clustermodel.policies.backfilling.guarantees import EveryJob, FirstPhase
 from clustermodel.policies.backfilling.moldable import ASKED, Sizes, StartTimeWidening, shapes_of, sizes_of

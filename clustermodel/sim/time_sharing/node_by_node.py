@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from simpy import Event, Interrupt, Process
 
-from clustermodel.node_set import NodeSet, as_mask
+from clustermodel.machine.node_set import NodeSet, as_mask
 from clustermodel.recording.ledger import Account
 from clustermodel.sim.events import InstantOver
 from clustermodel.sim.saved_work import TRANSFERS

@@ -17,7 +17,7 @@ from heapq import heappop, heappush
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from clustermodel.node_set import places
+from clustermodel.machine.node_set import places
 from clustermodel.ticks import NEVER
 
 if TYPE_CHECKING:

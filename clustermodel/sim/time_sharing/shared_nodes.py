@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from simpy import Event, Interrupt
 
 from clustermodel.errors import DecisionError, SpecificationError
-from clustermodel.machine import Machine
-from clustermodel.node_set import NodeSet, as_mask, from_mask, text
-from clustermodel.node_set import places as rows_of
+from clustermodel.machine.machine import Machine
+from clustermodel.machine.node_set import NodeSet, as_mask, from_mask, text
+from clustermodel.machine.node_set import places as rows_of
 from clustermodel.policies.view import MIGRATING, RESTORING, RUNNING
 from clustermodel.recording.job_records import StreamedRecords
 from clustermodel.recording.ledger import Account

@@ -14,8 +14,8 @@ import numpy as np
 
 from clustermodel import TICKS_PER_SECOND, SpecificationError, Workload
 from clustermodel.arrays import IntArray
-from clustermodel.job import UNSET
 from clustermodel.validation import choice, require_number, require_whole
+from clustermodel.workload.job import UNSET
 from clustermodel.workload.table import table_of
 
 RESTORED: Final = ("uniform", "gap-start", "bursts")

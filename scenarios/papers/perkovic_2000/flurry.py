@@ -35,8 +35,8 @@ from queue_order import GUARANTEES, PAIRS, SLOWDOWN, TITLES, WAIT, guarantees
 
 from clustermodel import Interval, Machine, Result, Scenario, Study, StudyTable, Workload
 from clustermodel.experiment.factors import Label
-from clustermodel.job import UNSET
 from clustermodel.report.measure_table import class_measures, measure_table, published_table
+from clustermodel.workload.job import UNSET
 
 TECHNIQUE = "half + speculation"
 COMBINED = [f"{name}, {TECHNIQUE}" for name in ("1/L-NG", "R/L-NG")]

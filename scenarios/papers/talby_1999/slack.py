@@ -38,8 +38,8 @@ from clustermodel import (
     synthetic_workload,
 )
 from clustermodel.experiment.factors import Label
+from clustermodel.measure.statistics import interval
 from clustermodel.report.measure_table import PAPER, published_table, with_published
-from clustermodel.statistics import interval
 
 YEAR, WHOLE = "year", "in one run"
 BASE, SLACK, FIFTH, OTHERS, EQUAL = "conservative", "slack", "every fifth", "the others", "equal"

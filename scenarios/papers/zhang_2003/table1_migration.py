@@ -26,8 +26,8 @@ from matplotlib.lines import Line2D
 
 from clustermodel import RUN_TIME_FACTORS, Scenario, Study, StudyTable
 from clustermodel.figures.style import add_to_legend
+from clustermodel.measure.statistics import Interval
 from clustermodel.report.measure_table import class_measures, published_table
-from clustermodel.statistics import Interval
 
 SLOWDOWN = "mean_bounded_slowdown"
 PAIRS = {"bgs": "mbgs", "gs": "mgs"}

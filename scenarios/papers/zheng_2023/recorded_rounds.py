@@ -16,7 +16,7 @@ import pandas as pd
 from clustermodel import SpecificationError
 from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.errors import shown
-from clustermodel.files import UNREADABLE, opened
+from clustermodel.text.files import UNREADABLE, opened
 
 ROUND_S = 120
 NODES, GPUS_PER_NODE = 8, 4

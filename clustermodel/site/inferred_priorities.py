@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
-from clustermodel.measure.inferred_limits import CHANCE
-from clustermodel.measure.recorded_schedule import FEWEST, LEAST_WAIT_S, InferredRule, RecordedSchedule
+from clustermodel.site.inferred_limits import CHANCE
+from clustermodel.site.recorded_schedule import FEWEST, LEAST_WAIT_S, InferredRule, RecordedSchedule
 
 ONE_WAY: Final = 0.9
 """Of the overtaking between two queues, the least share that goes one way."""

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from clustermodel.errors import SpecificationError, TraceError
-from clustermodel.files import table_rows
-from clustermodel.tables import SUFFIX, Place, made, table_at
+from clustermodel.text.files import table_rows
+from clustermodel.text.tables import SUFFIX, Place, made, table_at
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import LONGEST_S, require, require_number, seconds_fields
 
@@ -142,7 +142,7 @@ def _number(column: str, name: str, value: object) -> float:
 
 
 def read_price(path: str | os.PathLike[str], *, every_s: float | None = None) -> Price:
-    """Read the price of energy over time from a CSV file (:mod:`clustermodel.price` has the columns).
+    """Read the price of energy over time from a CSV file (:mod:`clustermodel.machine.price` has the columns).
 
     Raises:
         TraceError: the file cannot be read, lacks a column, or has a value that is not allowed.

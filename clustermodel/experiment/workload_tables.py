@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from clustermodel.errors import did_you_mean, quoted, shown
-from clustermodel.job import MALLEABLE
 from clustermodel.logs.trace_file import SWF, read_trace, reader_for
-from clustermodel.tables import Place, made, placed, plain, relative, require_keys, table_at
+from clustermodel.text.tables import Place, made, placed, plain, relative, require_keys, table_at
 from clustermodel.workload import distributions, estimates, job_stream
+from clustermodel.workload.job import MALLEABLE
 from clustermodel.workload.job_stream import JobStream, TraceArrivals
 from clustermodel.workload.malleable import Malleable
 from clustermodel.workload.merged import JobStreamMix, merge

@@ -32,9 +32,9 @@ import numpy.typing as npt
 
 from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.errors import SpecificationError, TraceError, quoted
-from clustermodel.failures.failure import Failure
-from clustermodel.files import table_rows, without_compression
 from clustermodel.logs.values import Clock, node_names
+from clustermodel.machine.failure import Failure
+from clustermodel.text.files import table_rows, without_compression
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag, require_whole
 
@@ -42,7 +42,7 @@ from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag, require_whol
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outages:
     """Recorded outages in order of time: an immutable value, which
-    :func:`~clustermodel.failures.recorded_outages.read_outages` reads from a file.
+    :func:`~clustermodel.machine.recorded_outages.read_outages` reads from a file.
 
     Second 0 is ``origin``.  Recorded outages of one node may overlap: they are failures of their own in
     :attr:`times_between_failures_s` and in the repair times, but a node that is down cannot fail, so :meth:`merged` joins them.
@@ -202,7 +202,7 @@ def outage_facts(outages: Outages) -> dict[str, object]:
     Failures and repair times are those recorded.  Unavailability is the node time in which nodes were down over all node time
     from second 0 to the last repair; time in which outages of one node overlap counts once.  ``mtbf_s`` is the mean time
     between consecutive failures of the machine, ``node_mtbf_s`` the mean time for which a node is up between two failures: the
-    ``mtbf_s`` of :class:`~clustermodel.failures.failure.NodeFailures` for ``per="machine"`` and ``per="node"``.
+    ``mtbf_s`` of :class:`~clustermodel.machine.failure.NodeFailures` for ``per="machine"`` and ``per="node"``.
     """
     merged = outages.merged()
     repair = outages.repair_s
@@ -255,11 +255,11 @@ _Rows = Iterator[tuple[str, dict[str, str]]]
 def read_outages(
     path: str | os.PathLike[str], *, system: str | int | None = None, nodes: int | None = None, known: bool = False
 ) -> Outages:
-    """Read the outages of one machine from a CSV file (:mod:`clustermodel.failures.recorded_outages` has the columns).
+    """Read the outages of one machine from a CSV file (:mod:`clustermodel.machine.recorded_outages` has the columns).
 
     A recorded outage without a usable time, or with a repair before the failure, is left out and counted by reason in
     ``Outages.dropped``; one whose times contradict each other is counted in ``Outages.adjusted``.  Outages of one node
-    that overlap stay as recorded; :meth:`Outages.merged <clustermodel.failures.recorded_outages.Outages.merged>` joins them.
+    that overlap stay as recorded; :meth:`Outages.merged <clustermodel.machine.recorded_outages.Outages.merged>` joins them.
 
     Args:
         path: a CSV file; it may be compressed with gzip, bzip2 or xz.

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, counted, quoted
-from clustermodel.formatting import html_table
+from clustermodel.text.formatting import html_table
 from clustermodel.validation import require_number, require_whole
 
 LEVEL: Final = 0.95  # of an interval, by default

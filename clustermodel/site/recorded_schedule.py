@@ -10,8 +10,8 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.errors import SpecificationError
-from clustermodel.job import UNSET
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.job import UNSET
 from clustermodel.workload.table import NAMED_COLUMNS, SUSPENDED, WAIT, Workload
 
 FEWEST: Final = 20
@@ -26,7 +26,7 @@ class InferredRule(NamedTuple):
     """A rule of a site that a log shows, and how it shows it."""
 
     kind: str
-    """A field of :class:`~clustermodel.site.Limits`, or ``"priority"``."""
+    """A field of :class:`~clustermodel.site.site.Limits`, or ``"priority"``."""
     of: str
     """``"user"``, ``"account"`` and so on: a field of ``Limits`` too."""
     who: str

@@ -13,8 +13,8 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray
 from clustermodel.errors import counted
-from clustermodel.formatting import duration
-from clustermodel.measure.recorded_schedule import LEAST_WAIT_S, PROMPT_S, RecordedSchedule
+from clustermodel.site.recorded_schedule import LEAST_WAIT_S, PROMPT_S, RecordedSchedule
+from clustermodel.text.formatting import duration
 from clustermodel.workload.transforms import moment_of
 
 LEAST_WINDOW_S: Final = 3600

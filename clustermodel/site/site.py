@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from clustermodel.errors import SpecificationError, number_meant, quoted
-from clustermodel.machine import NodeType, Partition, Reservation
-from clustermodel.power import Power, power_from, with_power
-from clustermodel.price import Price, price_from
-from clustermodel.tables import Place, made, placed, plain, read_file, require_keys, text_of_table
+from clustermodel.machine.machine import NodeType, Partition, Reservation
+from clustermodel.machine.power import Power, power_from, with_power
+from clustermodel.machine.price import Price, price_from
+from clustermodel.text.tables import Place, made, placed, plain, read_file, require_keys, text_of_table
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import LARGEST_WHOLE, choice, flag, require, require_number, seconds_fields, whole_fields
 from clustermodel.workload.malleable import Malleable
@@ -314,18 +314,20 @@ class Site:
     """Malleable jobs in addition to those of the workload: each rule chooses among the jobs that are still
     rigid.  Jobs must be in memory."""
     partitions: Sequence[Partition] = ()
-    """Partitions of the machine, in place of :attr:`Machine.partitions <clustermodel.machine.Machine.partitions>`."""
+    """Partitions of the machine, in place of :attr:`Machine.partitions <clustermodel.machine.machine.Machine.partitions>`."""
     reservations: Sequence[Reservation] = ()
-    """When nodes are kept free, in place of :attr:`Machine.reservations <clustermodel.machine.Machine.reservations>`."""
+    """When nodes are kept free, in place of :attr:`Machine.reservations
+    <clustermodel.machine.machine.Machine.reservations>`."""
 
     node_types: Sequence[NodeType] = ()
-    """Types of the nodes, in place of :attr:`Machine.node_types <clustermodel.machine.Machine.node_types>`."""
+    """Types of the nodes, in place of :attr:`Machine.node_types <clustermodel.machine.machine.Machine.node_types>`."""
     power: Power | None = None
-    """Power drawn by each node, in place of :attr:`Machine.power <clustermodel.machine.Machine.power>`."""
+    """Power drawn by each node, in place of :attr:`Machine.power <clustermodel.machine.machine.Machine.power>`."""
     price: Price | None = None
-    """Price of energy over time, in place of :attr:`Machine.price <clustermodel.machine.Machine.price>`."""
+    """Price of energy over time, in place of :attr:`Machine.price <clustermodel.machine.machine.Machine.price>`."""
     power_cap_w: float | None = None
-    """Largest total power, watts, in place of :attr:`Machine.power_cap_w <clustermodel.machine.Machine.power_cap_w>`."""
+    """Largest total power, watts, in place of :attr:`Machine.power_cap_w
+    <clustermodel.machine.machine.Machine.power_cap_w>`."""
 
     def __post_init__(self) -> None:
         flag("Site.array_limits", self.array_limits)
@@ -368,10 +370,10 @@ class Site:
         """Return the rules of a site file: a table ``[[limits]]`` for each :class:`Limits`, with the names of its fields,
         ``[[qos]]`` for each :class:`QOS`,
         ``[[malleable]]`` for each :class:`~clustermodel.workload.malleable.Malleable`, ``[[partitions]]`` for each
-        :class:`~clustermodel.machine.Partition`, ``[[node_types]]`` for each :class:`~clustermodel.machine.NodeType`,
-        ``[[reservations]]`` for each :class:`~clustermodel.machine.Reservation`, ``[power]``, ``[price]`` or ``price``, a file,
-        ``power_cap_w``, and ``order``, a text or a table with the name and the fields of :class:`FairShare` or
-        :class:`Multifactor`.
+        :class:`~clustermodel.machine.machine.Partition`, ``[[node_types]]`` for each
+        :class:`~clustermodel.machine.machine.NodeType`, ``[[reservations]]`` for each
+        :class:`~clustermodel.machine.machine.Reservation`, ``[power]``, ``[price]`` or ``price``, a file, ``power_cap_w``, and
+        ``order``, a text or a table with the name and the fields of :class:`FairShare` or :class:`Multifactor`.
         """
         table, place = read_file(Path(path))
         return cls(**site_fields(table, place))
@@ -380,7 +382,7 @@ class Site:
         """Return the rules as TOML, of which :meth:`from_toml` makes equal ones, and write them to ``path``, if given."""
         text = text_of_table(table_of_site(self, Place("Site.to_toml", Path())))
         if path is not None:
-            from clustermodel.files import write_file  # noqa: PLC0415
+            from clustermodel.text.files import write_file  # noqa: PLC0415
 
             write_file(path, text)
         return text

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from clustermodel.errors import SpecificationError, TraceError, did_you_mean, quoted, shown
-from clustermodel.files import specification_bytes
+from clustermodel.text.files import specification_bytes
 from clustermodel.validation import flag
 
 SUFFIX: Final = ".toml"

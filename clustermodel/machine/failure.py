@@ -32,8 +32,8 @@ class Failure(NamedTuple):
 
 @runtime_checkable
 class FailureSource(Protocol):
-    """Source of a machine's failures: :class:`~clustermodel.failures.failure.NodeFailures` or
-    :class:`~clustermodel.failures.recorded_outages.Outages`.
+    """Source of a machine's failures: :class:`~clustermodel.machine.failure.NodeFailures` or
+    :class:`~clustermodel.machine.recorded_outages.Outages`.
     """
 
     @property

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError
-from clustermodel.statistics import LEVEL, Interval, checked_level, checked_values, of_one_more, t_quantile
+from clustermodel.measure.statistics import LEVEL, Interval, checked_level, checked_values, of_one_more, t_quantile
 from clustermodel.validation import flag, require, require_number, require_whole
 
 Verdict = Literal["agrees", "differs", "undecided"]
@@ -184,7 +184,7 @@ def equivalence_test(
         level: 1 - the probability of a wrong verdict.
         looks: number of times that this test is made with growing data until there is a verdict, fixed in advance.
         of_one_log: the values are of resamples of one log, so that the interval is one of sample paths
-            (:func:`clustermodel.statistics.of_sample_paths`); more resamples then give no verdict.
+            (:func:`clustermodel.measure.statistics.of_sample_paths`); more resamples then give no verdict.
     """
     array = checked_values("values", values, 1)
     wanted = np.asarray(expected, dtype=float)

@@ -11,13 +11,13 @@ from math import lcm
 from typing import Any, Final, Literal, Self, TypeVar, get_args
 
 import clustermodel.validation as check
-from clustermodel.costs import CostTicks, Seconds, require_cost
 from clustermodel.errors import SpecificationError, counted, quoted, refused
-from clustermodel.failures.failure import FailureSource
-from clustermodel.formatting import html_fields
-from clustermodel.node_set import count, from_members, text, union, without
-from clustermodel.power import Power, to_microwatts, to_watts
-from clustermodel.price import Price
+from clustermodel.machine.costs import CostTicks, Seconds, require_cost
+from clustermodel.machine.failure import FailureSource
+from clustermodel.machine.node_set import count, from_members, text, union, without
+from clustermodel.machine.power import Power, to_microwatts, to_watts
+from clustermodel.machine.price import Price
+from clustermodel.text.formatting import html_fields
 from clustermodel.ticks import to_seconds, to_ticks
 from clustermodel.validation import require, seconds_fields, whole_fields
 
@@ -132,7 +132,7 @@ class NodeType:
     """
 
     name: str
-    """The name that jobs give (:attr:`Job.node_type <clustermodel.job.Job.node_type>`)."""
+    """The name that jobs give (:attr:`Job.node_type <clustermodel.workload.job.Job.node_type>`)."""
     nodes: str | Sequence[int]
     """Its nodes, in the form of :attr:`Partition.nodes`; each node has at most one type."""
     processors_per_node: int | None = None
@@ -142,7 +142,7 @@ class NodeType:
     speed: float = 1.0
     """Speed relative to nodes of speed 1, to which run times and estimates refer."""
     features: str | Sequence[str] = ()
-    """Features of its nodes, which jobs may ask for (:attr:`Job.features <clustermodel.job.Job.features>`)."""
+    """Features of its nodes, which jobs may ask for (:attr:`Job.features <clustermodel.workload.job.Job.features>`)."""
     power: Power | None = None
     """Power drawn by each of its nodes."""
 
@@ -223,8 +223,8 @@ class Reservation:
     users: Sequence[str] = ()
     """The same, by user."""
     name: str = ""
-    """If any job names it (:attr:`Job.reservation <clustermodel.job.Job.reservation>`), it is for the jobs that do, whatever
-    their accounts and users."""
+    """If any job names it (:attr:`Job.reservation <clustermodel.workload.job.Job.reservation>`), it is for the jobs that do,
+    whatever their accounts and users."""
 
     def __post_init__(self) -> None:
         seconds_fields(self, "Reservation.", "start_s", "end_s")
@@ -305,8 +305,8 @@ class ContextSwitch:
     """Cost of suspending one task and resuming another on a node, at the start of a slice (Zhang et al. 2003, section 5).
 
     The node makes no progress in this time.  Context switches are free by default; the cost is given in one of two ways, and a
-    job may have a cost of its own (:attr:`Job.context_switch_s <clustermodel.job.Job.context_switch_s>`).  Each gang pays its
-    own switch at the start of its slice, on its own nodes; gangs of one row do not wait for each other's.
+    job may have a cost of its own (:attr:`Job.context_switch_s <clustermodel.workload.job.Job.context_switch_s>`).  Each gang
+    pays its own switch at the start of its slice, on its own nodes; gangs of one row do not wait for each other's.
     """
 
     fraction: float | None = None
@@ -511,11 +511,12 @@ class Machine:
     """When nodes are kept free, and for whom."""
     node_memory_gib: float | None = None
     """Memory of each node, GiB; the tasks of all gangs on a node, suspended ones too, must fit
-    (:attr:`Job.memory_gib <clustermodel.job.Job.memory_gib>`).  ``None`` is no limit."""
+    (:attr:`Job.memory_gib <clustermodel.workload.job.Job.memory_gib>`).  ``None`` is no limit."""
     power: Power | None = None
     """Power drawn by each node, for the energy of a run; it changes no schedule.  ``None``: no energy accounting."""
     price: Price | None = None
-    """Price and carbon intensity of energy over time: a :class:`~clustermodel.price.Price`, or a table with its columns."""
+    """Price and carbon intensity of energy over time: a :class:`~clustermodel.machine.price.Price`, or a table with its
+    columns."""
     on_failure: Literal["requeue", "shrink"] = "requeue"
     """What becomes of a gang of which a node fails: its job waits again, or, if the job is malleable and its least number of
     nodes is left, ``"shrink"``: it continues at once on the remaining nodes, from its last checkpoint."""

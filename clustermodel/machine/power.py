@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, Self
 
 from clustermodel.errors import SpecificationError, quoted, refused
-from clustermodel.tables import Place, made, table_at
+from clustermodel.text.tables import Place, made, table_at
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import choice, require, require_number, seconds_fields
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from clustermodel.measure.inferred_limits import CLASSES, limits_of_each_job, limits_together
-from clustermodel.measure.inferred_priorities import priorities
-from clustermodel.measure.inferred_windows import Window, idle_windows
-from clustermodel.measure.recorded_schedule import InferredRule, RecordedSchedule
-from clustermodel.site import Limits, Multifactor, Site
+from clustermodel.site.inferred_limits import CLASSES, limits_of_each_job, limits_together
+from clustermodel.site.inferred_priorities import priorities
+from clustermodel.site.inferred_windows import Window, idle_windows
+from clustermodel.site.recorded_schedule import InferredRule, RecordedSchedule
+from clustermodel.site.site import Limits, Multifactor, Site
 from clustermodel.workload.table import Workload
 
 MOST_LINES: Final = 10

@@ -1,0 +1,1 @@
+"""The rules of a site, and what its log shows of them."""
