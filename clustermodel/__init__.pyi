@@ -27,11 +27,13 @@ from .figures.curves_bars import (
 from .figures.tables import comparison_table as comparison_table
 from .figures.workloads import distributions as distributions, estimates_used as estimates_used
 from .workload.job import Job as Job, JobRow as JobRow
-from .machine.machine import (
-    Checkpointing as Checkpointing, CheckpointStore as CheckpointStore, ContextSwitch as ContextSwitch, Machine as Machine,
-    TimeSlicing as TimeSlicing,
-    NodeType as NodeType, Partition as Partition, Reservation as Reservation,
-)
+from .machine.checkpoints import Checkpointing as Checkpointing, CheckpointStore as CheckpointStore
+from .machine.context_switch import ContextSwitch as ContextSwitch
+from .machine.machine import Machine as Machine
+from .machine.node_type import NodeType as NodeType
+from .machine.partition import Partition as Partition
+from .machine.reservation import Reservation as Reservation
+from .machine.time_slicing import TimeSlicing as TimeSlicing
 from .measure.explanation import Explanation as Explanation
 from .measure.fairness import delays_by_later_jobs as delays_by_later_jobs
 from .measure.job_table import bounded_slowdown as bounded_slowdown
@@ -72,10 +74,9 @@ from .workload.distributions import (
 from .workload.estimates import (
     FactorEstimates as FactorEstimates, PhiEstimates as PhiEstimates, RoundedEstimates as RoundedEstimates,
 )
-from .workload.table import (
-    ImportReport as ImportReport, JobSource as JobSource, Provenance as Provenance, Workload as Workload,
-    trace_facts as trace_facts,
-)
+from .workload.provenance import ImportReport as ImportReport, Provenance as Provenance
+from .workload.table import JobSource as JobSource, Workload as Workload
+from .workload.trace_facts import trace_facts as trace_facts
 from .workload.job_stream import (
     ArrivalProcess as ArrivalProcess, Bursts as Bursts, ClosedUsers as ClosedUsers, Cycle as Cycle, JobStream as JobStream,
     MarkovModulated as MarkovModulated, Poisson as Poisson, Sessions as Sessions,

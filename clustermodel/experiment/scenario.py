@@ -38,10 +38,11 @@ from clustermodel.sim.site_order import SiteOrder
 from clustermodel.site.site import FairShare, Multifactor, Site
 from clustermodel.text.formatting import html_fields
 from clustermodel.validation import choice, flag, require, whole_fields
+from clustermodel.workload.dependencies import require_no_circle
 from clustermodel.workload.job import MALLEABLE
 from clustermodel.workload.speedup import LINEAR, Speedup
 from clustermodel.workload.streams import JobStreams
-from clustermodel.workload.table import JobSource, Workload, require_no_circle
+from clustermodel.workload.table import JobSource, Workload
 
 _NOT_IN_A_LINE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Unicode categories that a name must not contain: control characters, surrogates, line and paragraph separators."""

@@ -25,10 +25,11 @@ from clustermodel.workload.job_stream import JobStream, TraceArrivals
 from clustermodel.workload.malleable import Malleable
 from clustermodel.workload.merged import JobStreamMix, merge
 from clustermodel.workload.model import MODEL_FORMAT, WorkloadModel, load_model, model_from
+from clustermodel.workload.provenance import ESTIMATES, KEEP, MEMORY, SCALE, SHAPES, Recipe, Source
 from clustermodel.workload.shipped import shipped_models
 from clustermodel.workload.swf import SwfStream, read_swf
 from clustermodel.workload.synthetic import synthetic_workload
-from clustermodel.workload.table import ESTIMATES, KEEP, MEMORY, SCALE, SHAPES, JobSource, Recipe, Source, Workload
+from clustermodel.workload.table import JobSource, Workload
 from clustermodel.workload.transforms import RESAMPLE, JobFilter, LoadScale
 
 SOURCES: Final = get_args(Source)  # the keys of which a table has exactly one

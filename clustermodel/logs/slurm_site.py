@@ -15,7 +15,9 @@ from typing import Any, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError, TraceError, counted, quoted
 from clustermodel.logs import values as log_values
-from clustermodel.machine.machine import NodeType, Partition, Reservation
+from clustermodel.machine.node_type import NodeType
+from clustermodel.machine.partition import Partition
+from clustermodel.machine.reservation import Reservation
 from clustermodel.site.site import EACH, PARENT, QOS, WEIGHTS, FairShare, Limits, Multifactor, Share, Site
 from clustermodel.text.files import text_lines
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, choice

@@ -11,8 +11,9 @@ from clustermodel.measure.metrics import doubling_classes
 from clustermodel.site.site import SUBJECTS
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.job import UNSET
+from clustermodel.workload.job_columns import HELD, WAIT
 from clustermodel.workload.streams import JobStreams
-from clustermodel.workload.table import HELD, WAIT, Workload
+from clustermodel.workload.table import Workload
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,8 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray
 from clustermodel.errors import counted, did_you_mean, shown
-from clustermodel.machine.machine import Machine, has_features
+from clustermodel.machine.machine import Machine
+from clustermodel.machine.node_type import has_features
 from clustermodel.plans.power_cap import capped_pools, most_in_use
 from clustermodel.recording.run_attempts import Status
 from clustermodel.site.site import BITS, EACH, SUBJECTS, Concerns, FairShare, Limits, Multifactor, Site

@@ -15,8 +15,8 @@ from clustermodel.sim.job_process import JobInSystem, progress
 from clustermodel.sim.rules import Rule
 from clustermodel.site.site import BITS, Concerns, Facts, Limits, Site
 from clustermodel.ticks import NEVER
+from clustermodel.workload.dependencies import Singletons
 from clustermodel.workload.job import DEPENDENCIES
-from clustermodel.workload.table import Singletons
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext

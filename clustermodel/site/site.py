@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from clustermodel.errors import SpecificationError, number_meant, quoted
-from clustermodel.machine.machine import NodeType, Partition, Reservation
+from clustermodel.machine.node_type import NodeType
+from clustermodel.machine.partition import Partition
 from clustermodel.machine.power import Power, power_from, with_power
 from clustermodel.machine.price import Price, price_from
+from clustermodel.machine.reservation import Reservation
 from clustermodel.text.tables import Place, made, placed, plain, read_file, require_keys, text_of_table
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import LARGEST_WHOLE, choice, flag, require, require_number, seconds_fields, whole_fields
@@ -367,13 +369,12 @@ class Site:
 
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> Self:
-        """Return the rules of a site file: a table ``[[limits]]`` for each :class:`Limits`, with the names of its fields,
-        ``[[qos]]`` for each :class:`QOS`,
-        ``[[malleable]]`` for each :class:`~clustermodel.workload.malleable.Malleable`, ``[[partitions]]`` for each
-        :class:`~clustermodel.machine.machine.Partition`, ``[[node_types]]`` for each
-        :class:`~clustermodel.machine.machine.NodeType`, ``[[reservations]]`` for each
-        :class:`~clustermodel.machine.machine.Reservation`, ``[power]``, ``[price]`` or ``price``, a file, ``power_cap_w``, and
-        ``order``, a text or a table with the name and the fields of :class:`FairShare` or :class:`Multifactor`.
+        """Return the rules of a site file, whose tables have the names of their fields.
+
+        There is a table ``[[limits]]`` for each :class:`Limits`, ``[[qos]]`` for each :class:`QOS`, ``[[malleable]]``,
+        ``[[partitions]]``, ``[[node_types]]`` and ``[[reservations]]`` in the same way; ``[power]``; ``[price]``, or ``price``,
+        a file; ``power_cap_w``; and ``order``, a text, or a table with the name and the fields of :class:`FairShare` or
+        :class:`Multifactor`.
         """
         table, place = read_file(Path(path))
         return cls(**site_fields(table, place))
