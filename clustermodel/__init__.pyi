@@ -90,7 +90,7 @@ from .workload.model import (
 from .logs.pbs import read_pbs as read_pbs
 from .logs.sge import read_sge as read_sge
 from .logs.sacct import read_sacct as read_sacct
-from .logs.slurm_site import SlurmSite as SlurmSite, read_slurm_site as read_slurm_site
+from .logs.slurm.slurm_site import SlurmSite as SlurmSite, read_slurm_site as read_slurm_site
 from .workload.schedule import Schedule as Schedule, read_schedule as read_schedule
 from .workload.merged import merge as merge
 from .workload.swf import (
