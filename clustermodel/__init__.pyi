@@ -59,7 +59,10 @@ from .recording.ledger import Account as Account, Ledger as Ledger
 from .recording.run_attempts import Status as Status
 from .report.write import write_report as write_report
 from .plans.profile import Profile as Profile
-from .site.site import FairShare as FairShare, Limits as Limits, Multifactor as Multifactor, QOS as QOS, Site as Site
+from .site.limits import Limits as Limits
+from .site.order import FairShare as FairShare, Multifactor as Multifactor
+from .site.qos import QOS as QOS
+from .site.site import Site as Site
 from .workload.speedup import DowneySpeedup as DowneySpeedup, LinearSpeedup as LinearSpeedup, Speedup as Speedup
 from .measure.statistics import (
     Interval as Interval, batch_means as batch_means, interval as interval, paired_difference as paired_difference,
@@ -71,7 +74,7 @@ from .workload.distributions import (
     BySize as BySize, Exponential as Exponential, HyperErlang as HyperErlang, LogUniform as LogUniform, Lognormal as Lognormal,
     TwoStageUniform as TwoStageUniform, Zipf as Zipf,
 )
-from .workload.estimates import (
+from .workload.estimate_models import (
     FactorEstimates as FactorEstimates, PhiEstimates as PhiEstimates, RoundedEstimates as RoundedEstimates,
 )
 from .workload.provenance import ImportReport as ImportReport, Provenance as Provenance

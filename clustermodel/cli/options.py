@@ -25,7 +25,8 @@ from clustermodel.machine.price import Price, read_price
 from clustermodel.machine.reservation import Reservation
 from clustermodel.machine.time_slicing import AT_EVENTS, TimeSlicing
 from clustermodel.policies.registry import make_policy, policy_names
-from clustermodel.site.site import ORDERS, Site, table_of_site
+from clustermodel.site.order import ORDERS
+from clustermodel.site.site import Site, table_of_site
 from clustermodel.text.tables import Place, inline_text, plain
 from clustermodel.validation import LONGEST_S
 from clustermodel.workload.malleable import Malleable

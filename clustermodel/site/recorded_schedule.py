@@ -27,7 +27,7 @@ class InferredRule(NamedTuple):
     """A rule of a site that a log shows, and how it shows it."""
 
     kind: str
-    """A field of :class:`~clustermodel.site.site.Limits`, or ``"priority"``."""
+    """A field of :class:`~clustermodel.site.limits.Limits`, or ``"priority"``."""
     of: str
     """``"user"``, ``"account"`` and so on: a field of ``Limits`` too."""
     who: str

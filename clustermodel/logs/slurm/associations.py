@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import Final
 
 from clustermodel.logs.slurm.configuration import Configuration
-from clustermodel.site.site import PARENT, Share
+from clustermodel.site.order import PARENT, Share
 
 _USE_PARENT: Final = "2147483647"  # what older releases print for FairShare=parent
 

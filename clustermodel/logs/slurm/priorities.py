@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clustermodel.logs.slurm.associations import shares_of
 from clustermodel.logs.slurm.configuration import Configuration
-from clustermodel.site.site import WEIGHTS, FairShare, Multifactor
+from clustermodel.site.order import WEIGHTS, FairShare, Multifactor
 from clustermodel.validation import LONGEST_S
 
 

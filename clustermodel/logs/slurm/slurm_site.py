@@ -12,9 +12,9 @@ from pathlib import Path
 
 from clustermodel.errors import SpecificationError
 from clustermodel.logs import values as log_values
+from clustermodel.logs.slurm.account_limits import limits_of
 from clustermodel.logs.slurm.associations import choose_cluster
 from clustermodel.logs.slurm.configuration import NOTHING, SETTING, UNITS, Configuration
-from clustermodel.logs.slurm.limits import limits_of
 from clustermodel.logs.slurm.node_records import node_types_of, numbers_of_nodes
 from clustermodel.logs.slurm.partition_records import partitions_of
 from clustermodel.logs.slurm.priorities import order_of

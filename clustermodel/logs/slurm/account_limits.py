@@ -11,7 +11,8 @@ from clustermodel.errors import TraceError, quoted
 from clustermodel.logs.slurm.associations import parents_of
 from clustermodel.logs.slurm.configuration import LEAST, NOTHING, PREEMPTION, SPENT, UNITS, Configuration, Record, reasons
 from clustermodel.logs.slurm.node_records import members_of
-from clustermodel.site.site import EACH, QOS, Limits
+from clustermodel.site.limits import EACH, Limits
+from clustermodel.site.qos import QOS
 from clustermodel.validation import LARGEST_WHOLE
 
 _ENFORCED: Final = frozenset(("limits", "safe", "all"))
@@ -23,7 +24,7 @@ class _Column(NamedTuple):
     """What a column of sacctmgr limits."""
 
     field: str
-    """Of :class:`~clustermodel.site.site.Limits`."""
+    """Of :class:`~clustermodel.site.limits.Limits`."""
     each: str = ""
     """The field of which each name is limited separately."""
     tres: str | None = None
