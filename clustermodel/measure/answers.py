@@ -4,7 +4,7 @@ The waits of the same jobs are compared, before and after the change.  A sentenc
 is *certain* where its interval excludes 0, and where the log is long enough for the interval to hold.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor, isnan, log10, nan
 from typing import Final
 
@@ -104,7 +104,7 @@ def answer_of_log(question: str, change: str, before: FloatArray, after: FloatAr
     mean = float(differences.mean()) if len(differences) else nan
     interval: Interval = Interval(mean, nan, LEVEL, len(differences))
     if len(differences) >= 2 * BATCHES:
-        interval = batch_means(differences, BATCHES)
+        interval = replace(batch_means(differences, BATCHES), mean=mean)  # of all jobs, an incomplete batch included
     means = (float(before.mean()), float(after.mean())) if len(before) else (nan, nan)
     return Answer(
         question=question, change=change, before_s=means[0], after_s=means[1], difference=interval, jobs=len(before),
