@@ -13,19 +13,20 @@ import numpy as np
 from rich.console import Console
 
 import clustermodel.cli.options as opt
-from clustermodel.arrays import FloatArray, dot
+from clustermodel.arrays import dot
 from clustermodel.cli.options import option, option_group, option_name
 from clustermodel.cli.standard_streams import json_option, print_json, progress_of_run
 from clustermodel.errors import SpecificationError, counted, shown
 from clustermodel.experiment.comparisons import (
     Case,
+    JobTimes,
     blocks_of,
     comparisons_of,
     loads_of,
     machine_sizes,
     resampled,
     sizes_of,
-    waits_of,
+    times_of,
 )
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import Scenario
@@ -37,6 +38,7 @@ from clustermodel.measure.input_notes import Costs, notes_on_rejected, rule_note
 from clustermodel.measure.metrics import SINCE_ELIGIBLE, Observed, observed_schedule, other_machine
 from clustermodel.measure.recorded_groups import GROUPINGS, Group, RecordedGroups
 from clustermodel.policies.registry import policy_label
+from clustermodel.report.answer_page import AnswerPage
 from clustermodel.site.inferred_site import InferredSite, inferred_site
 from clustermodel.site.site import Site
 from clustermodel.text.files import write_file
@@ -110,6 +112,8 @@ class _OfTrace(opt.GroupedCommand):
            click.Choice(GROUPINGS), multiple=True),
     option("--figure", "File (.png, .svg, .pdf) for a figure of which job held which nodes, recorded above simulated under the "
            "first policy, with the rules of the site if there are any: the last row of this policy.", opt.FILE),
+    option("--report", "File (.html) for a page with the answers, the table, pictures, and the machine and its rules in words.",
+           opt.FILE),
     json_option("Print a JSON list, an object per row, instead of the table; one object with the answers where machines, loads "
                 "or rules of a site are compared, or with --by or --resample."),
 )  # fmt: skip
@@ -151,8 +155,7 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
     _print_lines((f"{workload.name}: {line}" for line in workload.provenance.lines()), notes)
     peak = observed_schedule(workload).peak_nodes
     own_size = workload.machine_nodes or peak
-    if not is_given:
-        machine = replace(machine, nodes=-(-own_size // machine.node_sizes[0]))
+    machine = machine if is_given else replace(machine, nodes=-(-own_size // machine.node_sizes[0]))
     size = machine.processors
     recorded = observed_schedule(workload, max(size, own_size))
     infers = infer_site or write_site is not None
@@ -163,30 +166,30 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
     options["policies"] = options["policies"] or (*opt.POLICIES, *_policies_that_suspend(workload, machine, sites.values()))
     sizes, loads = machine_sizes(machine.nodes, sizes), tuple(dict.fromkeys((1.0, *loads)))
     simulations = _Simulations(options, machine, sites, sizes, loads, notes)
-    runs = _Runs(sites, groups, workload)
+    runs = _Runs(sites, groups, workload, keep_all=options["report"] is not None)
     for case, result in simulations.of(workload, history=options["figure"] is not None):
         runs.take(case, result)
     answers = _answers(runs, simulations, asked, resampling)
     rows, kept = runs.rows, runs.kept
-    names = [case.label(sizes, loads) for case in runs.waits]
+    names = [case.label(sizes, loads) for case in runs.times]
     _print_lines(_about_machine(workload, size, peak, is_given=is_given), notes)
     about_rows = (*_remarks(runs, recorded), *_about_gap(*runs.compared(), recorded))
     _print_lines((*_about_suspended(workload, options["policies"]), *about_rows), notes)
     print_notes((note.with_option() for note in unused_costs_of_machines(runs.costs)), notes)
     _note_rules(sites, kept, notes)
+    table = [{"site": "", **_observed(recorded)}, *rows]
     try:
+        if runs.all is not None:
+            _write_page(options["report"], workload, table, answers, runs.of_answers(names, asked), names, notes)
         if options["figure"] is not None:  # before the answer, whose reader may have gone (| head)
             _draw(kept[list(sites)[-1]][0], names[len(sites) - 1], options["figure"], notes)
     finally:  # which a log that cannot be drawn does not cost
-        if as_json and (by or resampling is not None or max(len(sites), len(sizes), len(loads)) > 1):
-            whole = _whole(recorded, inferred, rows, groups) | {"answers": [each.as_json() for each in answers]}
-            print_json(json.dumps(whole, indent=2))
-        elif as_json:
-            alone = [{key: value for key, value in row.items() if key not in ("site", "nodes", "load")} for row in rows]
-            print_json(json.dumps([_observed(recorded), *alone], indent=2))
+        several = by or resampling is not None or max(len(sites), len(sizes), len(loads)) > 1
+        if as_json:
+            print_json(json.dumps(_for_json(recorded, inferred, rows, groups, answers if several else None), indent=2))
         else:
             of_machine = f" on {counted(size, kept['none'][0].scenario.unit)}" if len(sizes) == 1 else ""
-            _print_tables(f"{workload.name}{of_machine}", [{"site": "", **_observed(recorded)}, *rows], names, groups)
+            _print_tables(f"{workload.name}{of_machine}", table, names, groups)
             _print_lines((answer.sentence for answer in answers), notes)
 
 
@@ -215,18 +218,21 @@ class _Simulations:
             for label, result in _results(scenarios, self._sites, self._notes):
                 yield Case(nodes, load, label, policy_label(result.scenario.policy)), result
 
-    def of_resamples(self, workload: Workload, of: Unit) -> Iterator[dict[Case, FloatArray]]:
+    def of_resamples(self, workload: Workload, of: Unit) -> Iterator[dict[Case, JobTimes]]:
         """Yield the waits in each case, of resamples of the jobs."""
         for jobs in resampled(workload, of, self._options["seed"], self._options["replications"]):
-            yield {case: waits_of(jobs, result) for case, result in self.of(jobs)}
+            yield {case: times_of(jobs.column("id"), result) for case, result in self.of(jobs)}
 
 
 class _Runs:
     """The rows of the runs, and what notes and a figure need of these."""
 
-    def __init__(self, sites: Mapping[str, Site | None], groups: Sequence[RecordedGroups], workload: Workload) -> None:
+    def __init__(
+        self, sites: Mapping[str, Site | None], groups: Sequence[RecordedGroups], workload: Workload, *, keep_all: bool
+    ) -> None:
+        self.all: dict[Case, Result] | None = {} if keep_all else None  # for a page
         self._sites, self._groups, self.workload = sites, groups, workload
-        self.waits: dict[Case, FloatArray] = {}
+        self.times: dict[Case, JobTimes] = {}
         self.rows: list[dict[str, Any]] = []
         self.costs: list[Costs] = []
         self.kept: dict[str, list[Result]] = {label: [] for label in sites}
@@ -234,10 +240,12 @@ class _Runs:
 
     def take(self, case: Case, result: Result) -> None:
         """Add a run; notes and figures are of those on the first machine, with the first load."""
-        self.waits[case] = waits_of(self.workload, result)
+        self.times[case] = times_of(self.workload.column("id"), result)
+        if self.all is not None:
+            self.all[case] = result
         self.rows.append(row := _row(result, case, self._groups))
         self.costs.append(Costs.of_run(result))
-        if case[:2] != next(iter(self.waits))[:2]:
+        if case[:2] != next(iter(self.times))[:2]:
             return
         label = case.site
         is_first = not self.kept[label]
@@ -246,10 +254,20 @@ class _Runs:
         if is_first or self._sites[label] is not None:  # for a figure, and for notes on rules
             self.kept[label].append(result)
 
+    def of_answers(self, names: Sequence[str], policies: Sequence[str]) -> dict[str, Result]:
+        """Return the runs that answers compare, by their names, or all where nothing is compared."""
+        assert self.all is not None
+        compared = {case for each in comparisons_of(self.times, policies) for case in (each.before, each.after)}
+        return {
+            name: result
+            for name, (case, result) in zip(names, self.all.items(), strict=True)
+            if case in compared or not compared
+        }
+
     def compared(self) -> tuple[list[dict[str, Any]], list[Result]]:
         """Return the rows whose waits may be those of the log, with rules if there are any, and their runs that are kept."""
         with_rules = len(self._sites) > 1
-        first = next(iter(self.waits))
+        first = next(iter(self.times))
         rows = [row for row in self.rows if (row["site"] != "none") == with_rules]
         rows = [row for row in rows if (row["nodes"], row["load"]) == first[:2]]
         return rows, [run for label, runs in self.kept.items() if (label != "none") == with_rules for run in runs]
@@ -257,12 +275,14 @@ class _Runs:
 
 def _answers(runs: _Runs, simulations: _Simulations, policies: Sequence[str], of: Unit | None) -> list[Answer]:
     """Return what the changes do, by resamples of the log's weeks, users or blocks if asked for."""
-    comparisons, workload = list(comparisons_of(runs.waits, policies)), runs.workload
-    answers = [each.answer(runs.waits, workload) for each in comparisons]
+    comparisons, workload = list(comparisons_of(runs.times, policies)), runs.workload
+    answers = [each.answer(runs.times, workload.span_s) for each in comparisons]
     if of is None:
         return answers
     resamples, blocks = list(simulations.of_resamples(workload, of)), blocks_of(workload, of)
-    return [each.of_resamples(answer, resamples, *blocks) for each, answer in zip(comparisons, answers, strict=True)]
+    return [
+        each.of_resamples(answer, runs.times, resamples, *blocks) for each, answer in zip(comparisons, answers, strict=True)
+    ]
 
 
 def _sites(options: Mapping[str, Any]) -> Iterator[tuple[str, Site | None]]:
@@ -316,17 +336,21 @@ def _row(result: Result, case: Case, groups: Sequence[RecordedGroups]) -> dict[s
     return {"policy": case.policy, "site": case.site, "nodes": case.nodes, "load": case.load, **measures, **since, **energy}
 
 
-def _whole(
-    recorded: Observed, inferred: InferredSite | None, rows: Sequence[Mapping[str, Any]], groups: Sequence[RecordedGroups]
-) -> dict[str, object]:
-    """Return the answer as one object for JSON."""
+def _for_json(
+    recorded: Observed, inferred: InferredSite | None, rows: Sequence[Mapping[str, Any]], groups: Sequence[RecordedGroups],
+    answers: Sequence[Answer] | None,
+) -> object:  # fmt: skip
+    """Return the answer for JSON: a list of rows, or one object where there are ``answers``."""
+    if answers is None:
+        alone = [{key: value for key, value in row.items() if key not in ("site", "nodes", "load")} for row in rows]
+        return [_observed(recorded), *alone]
     whole: dict[str, object] = {
         "recorded_mean_wait_s": recorded.mean_wait_s,
         **{f"recorded_{name}": getattr(recorded, name) for name in SINCE_ELIGIBLE[:1]},
         "rules": [each.as_json() for each in inferred.rules] if inferred else [],
     }
     whole |= {"windows": [each.as_json() for each in inferred.windows]} if inferred else {}
-    whole |= {"rows": rows}
+    whole |= {"rows": rows, "answers": [each.as_json() for each in answers]}
     return whole | ({"groups": [group for each in groups for group in each.as_json()]} if groups else {})
 
 
@@ -348,7 +372,7 @@ def _require_recorded_jobs(options: Mapping[str, Any]) -> None:
         if options[name] != 1:
             because = f"{options[name]:g} is not allowed; the recorded waits belong to the recorded load"
             raise SpecificationError(f"{option_name(name)}: {because}")
-    opt.require_writable({name: options[name] for name in ("figure", "write_site")})
+    opt.require_writable({name: options[name] for name in ("figure", "report", "write_site")})
 
 
 def _suspended_share(workload: Workload) -> float:
@@ -391,6 +415,20 @@ def _draw(result: Result, row: str, path: Path, notes: Console) -> None:
     notes.print(f"figure: {literal(path)} ({literal(row)})")
 
 
+def _write_page(
+    path: Path, workload: Workload, rows: Sequence[Mapping[str, Any]], answers: Sequence[Answer],
+    runs: Mapping[str, Result], names: Sequence[str], notes: Console,
+) -> None:  # fmt: skip
+    """Write the page."""
+    questions = list(dict.fromkeys(answer.question for answer in answers))
+    title = questions[0] if len(questions) == 1 else f"What would change for the jobs of {workload.name}?"
+    page = AnswerPage(
+        title=title, answers=answers, names=["recorded", *names], rows=rows, runs=runs, left_out=workload.provenance.lines()
+    )
+    page.write(path)
+    notes.print(f"report: {literal(path)}")
+
+
 def _table_of_rows(title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> TextTable:
     energy = {name: of for name, of in _OF_ENERGY.items() if any(name in row for row in rows)}
     shown = {**_MEASURES, **(_SINCE_ELIGIBLE if differs(rows) else {}), **energy}
@@ -428,7 +466,7 @@ def _table_of_groups(groups: RecordedGroups, names: Sequence[str]) -> TextTable:
         Column("jobs", [f"{each.jobs:,}" for each in shown]),
     ]
 
-    def waits_of(groups: Sequence[Group], of: str) -> list[list[float]]:
+    def times_of(groups: Sequence[Group], of: str) -> list[list[float]]:
         """Return the recorded mean waits of groups, and those of each run."""
         return [[getattr(each, f"recorded_{of}"), *getattr(each, of)] for each in groups]
 
@@ -438,7 +476,7 @@ def _table_of_groups(groups: RecordedGroups, names: Sequence[str]) -> TextTable:
     waits = [
         Column(f"{name}\n{heading}", [UNDEFINED if isnan(wait) else f"{wait:,.0f}" for wait in column])
         for of, heading in measures.items()
-        for name, column in zip(("recorded", *names), zip(*waits_of(shown, of), strict=True), strict=True)
+        for name, column in zip(("recorded", *names), zip(*times_of(shown, of), strict=True), strict=True)
     ]
     gap = Column("of the\ngap (%)", [f"{100 * each.gap_share:.1f}" for each in shown])
     plain: dict[str, list[Any]] = {

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.arrays import FloatArray
+from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.experiment.result import Result
 from clustermodel.measure.answers import Answer, answer_of_log, answer_of_resamples
@@ -38,8 +38,16 @@ class Case(NamedTuple):
         return ", ".join(parts)
 
 
-Waits = Mapping[Case, FloatArray]
-"""The waits of the jobs of a log in each case, seconds, in the order of the log; ``nan``: the job has not started."""
+class JobTimes(NamedTuple):
+    """Times of the jobs of a log in a case, seconds, in the order of the log; ``nan``: the job has not completed."""
+
+    wait: FloatArray
+    response: FloatArray
+    preempts: bool
+    """Whether jobs shared nodes in time, or were preempted: then waits end early by construction."""
+
+
+Times = Mapping[Case, JobTimes]
 
 
 class Comparison(NamedTuple):
@@ -51,14 +59,26 @@ class Comparison(NamedTuple):
     change: str
     """The beginning of a sentence about the change."""
 
-    def answer(self, waits: Waits, workload: Workload) -> Answer:
-        """Return the answer of the log itself."""
-        return answer_of_log(self.question, self.change, waits[self.before], waits[self.after], workload.span_s)
+    def answer(self, times: Times, log_s: float) -> Answer:
+        """Return the answer of the log itself, which is so long."""
+        before, after, measure = self._compared(times, preempts=self._preempts(times))
+        return answer_of_log(self.question, self.change, before, after, log_s, measure=measure)
 
-    def of_resamples(self, log: Answer, resamples: Sequence[Waits], blocks: int, what: str) -> Answer:
+    def of_resamples(self, log: Answer, times: Times, resamples: Sequence[Times], blocks: int, what: str) -> Answer:
         """Return the answer of resamples of the log, which has so many different weeks, users or blocks to draw from."""
-        means = np.array([_means(waits[self.before], waits[self.after]) for waits in resamples])
+        preempts = self._preempts(times)
+        means = np.array([_means(*self._compared(each, preempts=preempts)[:2]) for each in resamples])
         return answer_of_resamples(log, means[:, 0], means[:, 1], blocks, what)
+
+    def _preempts(self, times: Times) -> bool:
+        return times[self.before].preempts or times[self.after].preempts
+
+    def _compared(self, times: Times, *, preempts: bool) -> tuple[FloatArray, FloatArray, str]:
+        """Return the times to compare: response times where waits end early by construction."""
+        before, after = times[self.before], times[self.after]
+        if preempts:
+            return before.response, after.response, "mean response time"
+        return before.wait, after.wait, "mean wait"
 
 
 def _means(before: FloatArray, after: FloatArray) -> tuple[float, float]:
@@ -95,15 +115,20 @@ def comparisons_of(cases: Collection[Case], policies: Collection[str]) -> Iterat
         yield Comparison(first, first._replace(policy=policy), question, f"With {policy} instead of {asked[0]}")
 
 
-def waits_of(workload: Workload, result: Result) -> FloatArray:
-    """Return the waits of the jobs of a workload in a run, seconds, in the order of the workload."""
+def times_of(ids: IntArray, result: Result) -> JobTimes:
+    """Return the times of jobs with these numbers in a run, in the same order."""
     records = result.records
-    waits = records.seconds("start") - records.seconds("submit")
-    ids, order = workload.column("id"), np.argsort(records.column("id"), kind="stable")
-    known = records.column("id")[order]
-    found = np.searchsorted(known, ids)
-    found[found == len(known)] = 0
-    return np.where(known[found] == ids, waits[order][found], np.nan) if len(known) else np.full(len(ids), np.nan)
+    known, submit = records.column("id"), records.seconds("submit")
+    order = np.argsort(known, kind="stable")
+    places = np.searchsorted(known[order], ids)
+    places[places == len(known)] = 0
+    there = known[order][places] == ids if len(known) else np.zeros(len(ids), dtype=bool)
+
+    def of_jobs(values: FloatArray) -> FloatArray:
+        return np.where(there, values[order][places], np.nan) if len(known) else np.full(len(ids), np.nan)
+
+    preempts = result.slices is not None or result.summary().preempted > 0
+    return JobTimes(of_jobs(records.seconds("start") - submit), of_jobs(records.seconds("end") - submit), preempts)
 
 
 def resampled(workload: Workload, of: Unit, seed: int, number: int) -> Iterator[Workload]:

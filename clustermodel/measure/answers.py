@@ -28,7 +28,7 @@ class Answer:
     change: str
     """The change, as a sentence about it begins: ``"With 72 nodes"``."""
     before_s: float
-    """Mean wait without the change, seconds; of resamples, the mean over them."""
+    """Mean wait (:attr:`measure`) without the change, seconds; of resamples, the mean over them."""
     after_s: float
     """The same with the change."""
     difference: Interval
@@ -43,6 +43,8 @@ class Answer:
     """Different weeks, users or other blocks that resamples draw from; ``None``: the interval is of batches of the log."""
     block: str = "week"
     """What a block is called."""
+    measure: str = "mean wait"
+    """What is compared."""
 
     @property
     def certain(self) -> bool:
@@ -56,11 +58,11 @@ class Answer:
         if not self.jobs:
             return f"{self.change} nothing can be said: no job started both with the change and without it."
         if not self.differing and self.blocks is None:
-            return f"{self.change} no job of the log waits differently: the mean wait stays {_amount(self.before_s)}."
+            return f"{self.change} nothing changes for any job of the log: the {self.measure} stays {_amount(self.before_s)}."
         low, high, level = self.difference.low, self.difference.high, f"{100 * self.difference.level:g} %"
         (before, after), unit = _texts(self.before_s, self.after_s)
         verb = "falls" if self.after_s < self.before_s else "rises"
-        change = f"{self.change} the mean wait {verb} from {before} to {after} {unit.symbol}"
+        change = f"{self.change} the {self.measure} {verb} from {before} to {after} {unit.symbol}"
         if self.certain:
             ends = sorted((abs(low), abs(high)))
             (small, large), unit = _texts(*ends, given=unit if ends[1] >= unit.seconds else None)
@@ -89,11 +91,13 @@ class Answer:
         numbers |= {"low": difference.low, "high": difference.high}
         return {
             "question": self.question, "sentence": self.sentence, **{name: _or_none(of) for name, of in numbers.items()},
-            "certain": self.certain,
+            "certain": self.certain, "measure": f"{self.measure.replace(' ', '_')}_s",
         }  # fmt: skip
 
 
-def answer_of_log(question: str, change: str, before: FloatArray, after: FloatArray, log_s: float) -> Answer:
+def answer_of_log(
+    question: str, change: str, before: FloatArray, after: FloatArray, log_s: float, *, measure: str = "mean wait"
+) -> Answer:
     """Return the answer of one log, from the waits of its jobs, seconds, in order of submission; ``nan``: it did not start.
 
     The interval is one of batch means, certain only if the log is long beside the time for which waits stay alike.
@@ -108,7 +112,7 @@ def answer_of_log(question: str, change: str, before: FloatArray, after: FloatAr
     means = (float(before.mean()), float(after.mean())) if len(before) else (nan, nan)
     return Answer(
         question=question, change=change, before_s=means[0], after_s=means[1], difference=interval, jobs=len(before),
-        differing=int(np.count_nonzero(differences)), log_s=log_s,
+        differing=int(np.count_nonzero(differences)), log_s=log_s, measure=measure,
     )  # fmt: skip
 
 
@@ -118,10 +122,8 @@ def answer_of_resamples(log: Answer, before: FloatArray, after: FloatArray, bloc
     ``log`` is the answer of the log itself.  The interval is one for another log like it: more resamples do not narrow it to 0.
     """
     interval = estimates((after - before)[np.newaxis], of_one_log=True).interval(0, log.difference.level)
-    return Answer(
-        question=log.question, change=log.change, before_s=float(before.mean()), after_s=float(after.mean()),
-        difference=interval, jobs=log.jobs, differing=log.differing, log_s=log.log_s, blocks=blocks, block=block,
-    )  # fmt: skip
+    before_s, after_s = float(before.mean()), float(after.mean())
+    return replace(log, difference=interval, before_s=before_s, after_s=after_s, blocks=blocks, block=block)
 
 
 def _is_long_enough(interval: Interval) -> bool:

@@ -49,7 +49,7 @@ def test_a_difference_that_noise_hides_is_not_certain() -> None:
 def test_the_same_waits_are_no_difference_and_no_certainty() -> None:
     found = answer(WAITS, WAITS)
     assert not found.certain
-    assert found.sentence == "With 72 nodes no job of the log waits differently: the mean wait stays 4.0 h."
+    assert found.sentence == "With 72 nodes nothing changes for any job of the log: the mean wait stays 4.0 h."
 
 
 def test_few_jobs_have_no_interval() -> None:
@@ -90,7 +90,7 @@ def test_more_resamples_of_one_log_do_not_make_a_small_difference_certain() -> N
 
 def test_the_plain_form_is_in_seconds() -> None:
     found = answer().as_json()
-    assert [*found] == ["question", "sentence", "from", "to", "estimate", "low", "high", "certain"]
+    assert [*found] == ["question", "sentence", "from", "to", "estimate", "low", "high", "certain", "measure"]
     low, estimate, high = (found[name] for name in ("low", "estimate", "high"))
     assert isinstance(low, float) and isinstance(estimate, float) and isinstance(high, float)  # noqa: PT018
     assert low < estimate < high < 0

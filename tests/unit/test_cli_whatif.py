@@ -197,7 +197,7 @@ def test_nodes_that_a_site_gives_as_shares_grow_with_the_machine(
     questions = [each["question"] for each in whole["answers"]]
     assert questions == ["What do 8 nodes change, instead of 4?", f"What does {fixed} change, instead of {site}?"]
     assert whole["answers"][0]["sentence"].startswith(
-        "With 8 nodes no job of the log waits differently"
+        "With 8 nodes nothing changes for any job of the log"
     )  # under the last rules
 
 
