@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
 from clustermodel.experiment import run_key
+from clustermodel.experiment.fingerprint import Sources
 from clustermodel.experiment.leftovers import end_at_once, end_forks_with_this_process, end_without_waiting
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.run_key import JobsDigest, Opened, Run
@@ -90,7 +91,7 @@ def opened(origin: Origin) -> Opened:
     """Return the experiment of ``origin``, made once per process, with the identities of its measures before any run."""
     if origin.token not in _opened:
         design = origin.open()
-        made = Opened(design, sent=bool(origin.pickled), sources=run_key.Sources(origin.script, origin.text, origin.settings))
+        made = Opened(design, sent=bool(origin.pickled), sources=Sources(origin.script, origin.text, origin.settings))
         _ = made.measures
         while len(_opened) >= _KEPT_EXPERIMENTS:
             del _opened[next(iter(_opened))]
