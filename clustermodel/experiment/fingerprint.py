@@ -12,6 +12,7 @@ import dis
 import functools
 import hashlib
 import io
+import json
 import os
 import pickle
 import re
@@ -91,6 +92,11 @@ def _read_source(content: bytes, folder: str, package: str) -> _Source:
 def sha256(content: str | bytes) -> str:
     """Return the digest of a text or of bytes, in hexadecimal digits."""
     return hashlib.sha256(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content).hexdigest()
+
+
+def canonical(value: object) -> str:
+    """Return ``value`` as JSON, always in the same way."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _digest_of_file(name: str, folder: str = "") -> str | None:

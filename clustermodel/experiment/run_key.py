@@ -21,14 +21,15 @@ from functools import cached_property
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError
+from clustermodel.errors import ClusterModelError, SpecificationError
 from clustermodel.experiment import user_code
+from clustermodel.experiment.design import Design
 from clustermodel.experiment.factors import Label, Trial
-from clustermodel.experiment.fingerprint import Sources, fingerprint, sha256
+from clustermodel.experiment.fingerprint import Sources, canonical, fingerprint, sha256
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.measure.input_notes import Costs
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, Policy, dependencies_of
@@ -36,16 +37,6 @@ from clustermodel.policies.predictors import installed_predictor
 from clustermodel.policies.registry import make_policy, may_resize, policy_factory, policy_settings
 from clustermodel.workload.job import NUMBERS
 from clustermodel.workload.table import JobSource, Workload
-
-if TYPE_CHECKING:
-    from clustermodel.experiment.study import Experiment
-
-RECORDS: Final = "records"  # the job table of a run
-STATES_OVER_TIME: Final = "states"  # the state of the machine after each scheduling event
-PLACEMENTS: Final = "placements"  # the nodes of each gang over time
-RECORDED: Final = "recorded"  # the recorded placements, where the workload has them
-TABLES: Final = (RECORDS, STATES_OVER_TIME, PLACEMENTS)  # names of the tables that a run may have to have
-ALL_TABLES: Final = (*TABLES, RECORDED)  # and of their folders
 
 _PACKAGE: Final = Path(__file__).parents[1]
 # Sources on which no number of a run depends; on the measures of classes of jobs, in report/measure_table.py, some do.
@@ -103,7 +94,7 @@ class Run(NamedTuple):
 class Opened:
     """An experiment in the process that runs it, with the identities that its policies and measures had before any run."""
 
-    def __init__(self, design: Experiment[Any], *, sent: bool = False, sources: Sources | None = None) -> None:
+    def __init__(self, design: Design[Any], *, sent: bool = False, sources: Sources | None = None) -> None:
         self.design = design
         self._sent = sent  # by another process, which has identified its code
         self._sources = sources or Sources()
@@ -136,6 +127,30 @@ class Opened:
             with suppress(TypeError):  # of a class that allows no weak references
                 self._jobs[id(jobs)] = weakref.ref(jobs), digest
         return digest
+
+    def runs(self, trials: Sequence[Trial]) -> list[Run]:
+        """Return the runs of trials with their keys, none for points that make no sense; not all scenarios may fail."""
+        design, _ = self.design, self.measures
+        made: dict[Trial, Run] = {}
+        problems: list[BaseException] = []
+        # Replication by replication, so that functions that keep their last workloads need not make them again.
+        for trial in sorted(trials, key=lambda trial: trial.replication):
+            try:
+                scenario = design.scenario_of(trial)
+                if scenario is not None:
+                    made[trial] = self.identify(trial, scenario, list(map(self.jobs_of, scenario.sources)))
+            except BaseException as raised:  # of the user's code
+                specified = {"scenario": "could not be made", "trial": list(trial), "study": design.name, "seed": design.seed}
+                about: dict[str, Label] = {"policy": None, "workload": None, "nodes": None, "seed": design.seed}
+                key, error = key_of(specified), user_code.as_failure(raised)  # apart from those of results
+                made[trial] = Run(key, trial, specified, about, 0, [], history=False, error=error)
+                problems.append(raised)
+        if problems and all(run.error for run in made.values()):
+            if isinstance(problems[0], ClusterModelError):
+                raise problems[0]
+            line = user_code.failure_line(problems[0])
+            raise SpecificationError(f"study {design.name}: no scenario can be made: {line}") from problems[0]
+        return [made[trial] for trial in trials if trial in made]
 
     def identify(self, trial: Trial, scenario: Scenario, jobs: Sequence[JobsDigest], run: Run | None = None) -> Run:
         """Return the run of a trial, with its key; ``run`` is that of the process that sent the experiment."""
@@ -233,11 +248,6 @@ def key_of_scenario(scenario: Scenario) -> str:
 def key_of(specification: Mapping[str, Any]) -> str:
     """Return the key of a run: 32 hexadecimal digits of the digest of its specification."""
     return sha256(canonical(specification))[:32]
-
-
-def canonical(value: object) -> str:
-    """Return ``value`` as JSON, always in the same way."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 @functools.cache

@@ -18,23 +18,20 @@ from importlib.metadata import version
 from multiprocessing import connection
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
-from clustermodel.experiment import run_key
+from clustermodel.experiment.design import PLACEMENTS, RECORDED, RECORDS, STATES_OVER_TIME, Design
 from clustermodel.experiment.fingerprint import Sources
 from clustermodel.experiment.leftovers import end_at_once, end_forks_with_this_process, end_without_waiting
 from clustermodel.experiment.result import Result
-from clustermodel.experiment.run_key import JobsDigest, Opened, Run
+from clustermodel.experiment.run_key import JobsDigest, Opened, Run, difference, digest_of_jobs
 from clustermodel.experiment.scenario import NOTHING_PLAYED
 from clustermodel.experiment.user_code import as_failure, deadline
 from clustermodel.measure.columns import parquet
 from clustermodel.measure.timeline import SHARE_OF
 from clustermodel.policies.registry import policy_names, register_policy, registered_policies
 from clustermodel.workload.table import JobSource, Workload
-
-if TYPE_CHECKING:
-    from clustermodel.experiment.study import Experiment
 
 _KEPT_EXPERIMENTS: Final = 4
 _LAST: Final = -1_000  # priority of what a process does when it ends; multiprocessing's least is -100
@@ -44,12 +41,12 @@ _LAST: Final = -1_000  # priority of what a process does when it ends; multiproc
 class Origin:
     """The source from which every process makes the experiment: the experiment itself, or a script."""
 
-    design: Experiment[Any] | None = None
+    design: Design[Any] | None = None
     pickled: bytes = b""  # the experiment and the user's registered policies, for other processes
     script: str = ""
     text: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)  # values of the script's parameters, as texts
-    load: Callable[[Path, str, Mapping[str, str]], Experiment[Any]] | None = None  # makes the experiment from these three
+    load: Callable[[Path, str, Mapping[str, str]], Design[Any]] | None = None  # makes the experiment from these three
     folder: str = field(default_factory=lambda: str(Path.cwd()))  # of the process that started the experiment
     token: str = field(default_factory=lambda: secrets.token_hex(8))
     """Identifies the execution: a worker makes the experiment again for each, since files may have changed."""
@@ -69,7 +66,7 @@ class Origin:
             ) from None
         return replace(self, design=None, pickled=pickled)
 
-    def open(self) -> Experiment[Any]:
+    def open(self) -> Design[Any]:
         """Make the experiment and return it."""
         if self.design is not None:
             return self.design
@@ -77,7 +74,7 @@ class Origin:
             return self.load(Path(self.script), self.text, self.settings)
         import cloudpickle  # noqa: PLC0415  an extra
 
-        design: Experiment[Any]
+        design: Design[Any]
         design, registered = cloudpickle.loads(self.pickled)
         for name in registered.keys() - set(policy_names()):
             register_policy(name, registered[name])
@@ -137,7 +134,7 @@ def _execute(experiment: Opened, run: Run) -> Outcome:
 
     def differs(digest_of: Callable[[JobSource], JobsDigest]) -> str:
         digests = [digest_of(source) for source in scenario.sources]
-        return run_key.difference(run, experiment.identify(run.trial, scenario, digests, run))
+        return difference(run, experiment.identify(run.trial, scenario, digests, run))
 
     if error := differs(experiment.jobs_of):
         return Outcome(error=error)
@@ -147,7 +144,7 @@ def _execute(experiment: Opened, run: Run) -> Outcome:
         result = scenario.run()
     seconds = time.perf_counter() - began
     in_memory = all(isinstance(source, Workload) for source in scenario.sources)
-    if not in_memory and (error := differs(run_key.digest_of_jobs)):
+    if not in_memory and (error := differs(digest_of_jobs)):
         return Outcome(error=error)  # the file of a stream has changed meanwhile
     wanted = experiment.design.tables_of(run.trial, history=run.history)
     tables = _tables(result, run.specification["machine"]) if wanted else {}
@@ -191,14 +188,14 @@ def _tables(result: Result, machine: Mapping[str, Any]) -> dict[str, bytes]:
     """Return the tables of a run as Parquet files; placements too, where they are known."""
     of_others = {share for part, share in SHARE_OF.items() if part not in machine}
     tables: dict[str, Any] = {
-        run_key.RECORDS: result.columns("jobs"),
-        run_key.STATES_OVER_TIME: {name: column for name, column in result.columns("states").items() if name not in of_others},
+        RECORDS: result.columns("jobs"),
+        STATES_OVER_TIME: {name: column for name, column in result.columns("states").items() if name not in of_others},
     }
     if result.slices is None or result.scenario.history:
-        tables[run_key.PLACEMENTS] = result.columns("placements")
+        tables[PLACEMENTS] = result.columns("placements")
     source = result.scenario.sources[0]
     if len(result.scenario.sources) == 1 and isinstance(source, Workload) and source.has_recorded_placements:
-        tables[run_key.RECORDED] = source.recorded_placements
+        tables[RECORDED] = source.recorded_placements
     return {name: parquet(table) for name, table in tables.items()}
 
 
