@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import click
 
 from clustermodel.cli.options import FILE, GroupedCommand, load_workload, log_options, option, require_size, trace_options
-from clustermodel.cli.streams import json_option, print_json
+from clustermodel.cli.standard_streams import json_option, print_json
 from clustermodel.errors import counted
 from clustermodel.figures.tables import percentile_table
 from clustermodel.figures.terminal import Column, TextTable, literal, print_table, standard_error, standard_output

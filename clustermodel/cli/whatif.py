@@ -14,7 +14,7 @@ from rich.console import Console
 import clustermodel.cli.options as opt
 from clustermodel.arrays import dot
 from clustermodel.cli.options import option, option_group, option_name
-from clustermodel.cli.streams import json_option, print_json, progress_of_run
+from clustermodel.cli.standard_streams import json_option, print_json, progress_of_run
 from clustermodel.errors import SpecificationError, counted, shown
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import Scenario
