@@ -35,7 +35,7 @@ from clustermodel.experiment.scenario import NOTHING_PLAYED, nothing_played
 from clustermodel.experiment.store import Shard, Store, number_of_runs
 from clustermodel.experiment.study_table import Spent, StudyTable
 from clustermodel.experiment.user_code import in_main_thread, interrupts_held, stoppable
-from clustermodel.experiment.worker import Origin, Outcome, execute, execute_received, forget, opened, prepare_process, prepared
+from clustermodel.experiment.worker import Origin, Outcome, execute, execute_received, opened, prepare_process, prepared
 from clustermodel.measure.input_notes import unused_costs
 from clustermodel.validation import require, require_whole, seconds_fields, whole_fields
 
@@ -114,22 +114,19 @@ def run_trials(origin: Origin, directory: str | PathLike[str], options: Options)
 
     preparing: list[float] = []
     following = new_trials(design.first_table())
-    try:
-        with stoppable(), _workers(origin, options, max(len(following), 1)) as workers:
-            if (missing := len(following) - number_of_runs(directory)) > 0:
-                workers.start(missing)  # while this process makes the scenarios
-            runs = runs_of(following)
-            store = Store.create(directory, design, shard=shard, version=version)
-            outcomes = _Outcomes(design, store, options)
-            while True:
-                store.enter(design, runs)
-                _run_all(outcomes.missing(runs), workers, outcomes)
-                table = store.table()
-                if not (following := new_trials(table)):
-                    break
-                runs += runs_of(following)
-    finally:
-        forget(origin)
+    with stoppable(), _workers(origin, options, max(len(following), 1)) as workers:
+        if (missing := len(following) - number_of_runs(directory)) > 0:
+            workers.start(missing)  # while this process makes the scenarios
+        runs = runs_of(following)
+        store = Store.create(directory, design, shard=shard, version=version)
+        outcomes = _Outcomes(design, store, options)
+        while True:
+            store.enter(design, runs)
+            _run_all(outcomes.missing(runs), workers, outcomes)
+            table = store.table()
+            if not (following := new_trials(table)):
+                break
+            runs += runs_of(following)
     unplayed = nothing_played(sorted(outcomes.unplayed)) if outcomes.unplayed else ""
     if unplayed and options.note is not None:
         options.note(f"fidelity node: {unplayed}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import platform
-import secrets
 import signal
 import threading
 import time
@@ -19,6 +18,7 @@ from multiprocessing import connection
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 from clustermodel.errors import SpecificationError
 from clustermodel.experiment.design import PLACEMENTS, RECORDED, RECORDS, STATES_OVER_TIME, Design
@@ -33,13 +33,12 @@ from clustermodel.measure.timeline import SHARE_OF
 from clustermodel.policies.registry import policy_names, register_policy, registered_policies
 from clustermodel.workload.table import JobSource, Workload
 
-_KEPT_EXPERIMENTS: Final = 4
 _LAST: Final = -1_000  # priority of what a process does when it ends; multiprocessing's least is -100
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Origin:
-    """The source from which every process makes the experiment: the experiment itself, or a script."""
+    """The source from which every process makes the experiment of one execution: the experiment itself, or a script."""
 
     design: Design[Any] | None = None
     pickled: bytes = b""  # the experiment and the user's registered policies, for other processes
@@ -48,8 +47,6 @@ class Origin:
     settings: Mapping[str, str] = field(default_factory=dict)  # values of the script's parameters, as texts
     load: Callable[[Path, str, Mapping[str, str]], Design[Any]] | None = None  # makes the experiment from these three
     folder: str = field(default_factory=lambda: str(Path.cwd()))  # of the process that started the experiment
-    token: str = field(default_factory=lambda: secrets.token_hex(8))
-    """Identifies the execution: a worker makes the experiment again for each, since files may have changed."""
 
     def sent(self) -> Origin:
         """Return the origin in a form that other processes can receive."""
@@ -81,24 +78,18 @@ class Origin:
         return design
 
 
-_opened: dict[str, Opened] = {}
+# Of each execution; a worker makes the experiment again for the next one, since files may have changed.
+_opened: WeakKeyDictionary[Origin, Opened] = WeakKeyDictionary()
 
 
 def opened(origin: Origin) -> Opened:
     """Return the experiment of ``origin``, made once per process, with the identities of its measures before any run."""
-    if origin.token not in _opened:
-        design = origin.open()
-        made = Opened(design, sent=bool(origin.pickled), sources=Sources(origin.script, origin.text, origin.settings))
+    if origin not in _opened:
+        sources = Sources(origin.script, origin.text, origin.settings)
+        made = Opened(origin.open(), sent=bool(origin.pickled), sources=sources)
         _ = made.measures
-        while len(_opened) >= _KEPT_EXPERIMENTS:
-            del _opened[next(iter(_opened))]
-        _opened[origin.token] = made
-    return _opened[origin.token]
-
-
-def forget(origin: Origin) -> None:
-    """Drop the experiment of ``origin`` and what is known of its jobs."""
-    _opened.pop(origin.token, None)
+        _opened[origin] = made
+    return _opened[origin]
 
 
 class Outcome(NamedTuple):
