@@ -42,9 +42,10 @@ COMMANDS: Final = {
     "run": ("run_command", "Simulate policies and print one table, a row per policy."),
     "site": ("site_command", "Make a site file of Slurm's own output: partitions, limits, and the order of the queue."),
     "sweep": ("study_commands", "Run all trials of STUDY and keep their results in a directory."),
-    "trace": ("trace", "Look into workload traces, make them from accounting logs, and fit models to them."),
+    "trace": ("trace_commands", "Look into workload traces, make them from accounting logs, and fit models to them."),
     "validate": ("study_commands", "Compare the formulas of STUDIES with simulated means."),
-    "whatif": ("whatif", "Compare the waits that a log has recorded with those of simulated policies on the same jobs."),
+    "whatif": ("whatif_command", "Compare the waits that a log has recorded with those of simulated policies on the same "
+               "jobs."),
 }  # fmt: skip
 """Module and first line of each command."""
 

@@ -34,8 +34,10 @@ from clustermodel.sim.node_types import places_of
 from clustermodel.sim.partitions import Lifting
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.sim.site_order import SiteOrder
-from clustermodel.site.site import FairShare, Multifactor, Site
-from clustermodel.workload.table import Workload, require_no_circle
+from clustermodel.site.order import FairShare, Multifactor
+from clustermodel.site.site import Site
+from clustermodel.workload.dependencies import require_no_circle
+from clustermodel.workload.table import Workload
 
 NOTHING_PLAYED: Final = "Scenario.fidelity: 'node'"  # begins the warning that the slow mode had no time slice to simulate
 

@@ -21,8 +21,9 @@ from clustermodel.recording.run_attempts import UNKNOWN as NEVER_HAPPENED
 from clustermodel.text.files import without_formulas
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload import swf
-from clustermodel.workload.streams import JobStreams
-from clustermodel.workload.table import PRECEDING, THINK, Workload
+from clustermodel.workload.job_columns import PRECEDING, THINK
+from clustermodel.workload.streams_of_run import JobStreams
+from clustermodel.workload.table import Workload
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -19,7 +19,7 @@ from clustermodel.text.formatting import html_fields
 from clustermodel.validation import choice, flag, require, whole_fields
 from clustermodel.workload.job import MALLEABLE
 from clustermodel.workload.speedup import LINEAR, Speedup
-from clustermodel.workload.streams import JobStreams
+from clustermodel.workload.streams_of_run import JobStreams
 from clustermodel.workload.table import JobSource, Workload
 
 _NOT_IN_A_LINE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})

@@ -16,7 +16,9 @@ MODULES = sorted(ROOT.rglob("*.py"))
 PACKAGES = {".".join(path.parent.relative_to(ROOT).parts) for path in MODULES if path.name == "__init__.py"}
 
 FOUNDATION = {"errors", "ticks", "arrays", "validation", "plugins", "text"}
-SPECIFICATION = FOUNDATION | {"machine", "site.site", "workload", "logs"}
+RULES = {f"site.{module}" for module in ("site", "limits", "qos", "order", "concerns")}
+"""Of a site; the other modules of site/ say what a log shows of them."""
+SPECIFICATION = FOUNDATION | RULES | {"machine", "workload", "logs"}
 DECISION = SPECIFICATION | {"plans", "policies"}
 RECORDING = DECISION | {"recording"}
 MECHANISM = RECORDING | {"sim", "theory"}
@@ -33,7 +35,7 @@ MAY_IMPORT = {
     "plugins": {"errors"},
     "machine": FOUNDATION | {"machine", "logs.values"},  # outages are read from logs
     "site": SPECIFICATION - {"logs"} | {"site"},
-    "workload": FOUNDATION | {"machine", "site.site", "workload"},
+    "workload": FOUNDATION | RULES | {"machine", "workload"},
     "logs": SPECIFICATION,
     "plans": FOUNDATION | {"machine.node_set", "plans", "theory"},
     "policies": FOUNDATION | {"machine", "workload.speedup", "plans", "policies"},

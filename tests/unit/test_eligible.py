@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clustermodel import Job, Limits, Machine, Scenario, Site, Workload, read_pbs, read_sacct, write_trace
-from clustermodel.cli.whatif import SUSPENDING
+from clustermodel.cli.whatif_command import SUSPENDING
 from clustermodel.measure.input_notes import run_notes
 from clustermodel.measure.metrics import SINCE_ELIGIBLE, observed_schedule
 from clustermodel.sim.compiled import LONG_S, advice

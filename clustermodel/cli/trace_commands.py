@@ -17,7 +17,7 @@ from clustermodel.text.files import write_file
 from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.model import WorkloadModel, fit_model
 from clustermodel.workload.swf import write_trace
-from clustermodel.workload.table import trace_facts
+from clustermodel.workload.trace_facts import trace_facts
 
 _SIZE: Final = "Size of the machine; default: MaxProcs or MaxNodes of the trace."
 _NODES: Final = option("--nodes", _SIZE, click.IntRange(1, LARGEST_WHOLE))

@@ -30,8 +30,9 @@ from clustermodel.site.site import Site
 from clustermodel.text.files import write_file
 from clustermodel.text.formatting import UNDEFINED
 from clustermodel.validation import LARGEST_WHOLE
-from clustermodel.workload.streams import JobStreams
-from clustermodel.workload.table import SUSPENDED, Workload
+from clustermodel.workload.job_columns import SUSPENDED
+from clustermodel.workload.streams_of_run import JobStreams
+from clustermodel.workload.table import Workload
 
 _MEASURES: Final = {
     "jobs": ("jobs", "{:,}"),
