@@ -85,8 +85,8 @@ _opened: WeakKeyDictionary[Origin, Opened] = WeakKeyDictionary()
 def opened(origin: Origin) -> Opened:
     """Return the experiment of ``origin``, made once per process, with the identities of its measures before any run."""
     if origin not in _opened:
-        sources = Sources(origin.script, origin.text, origin.settings)
-        made = Opened(origin.open(), sent=bool(origin.pickled), sources=sources)
+        design = origin.open()  # before its sources, which its script imports
+        made = Opened(design, sent=bool(origin.pickled), sources=Sources(origin.script, origin.text, origin.settings))
         _ = made.measures
         _opened[origin] = made
     return _opened[origin]
