@@ -34,8 +34,8 @@ from clustermodel.experiment.run_key import Run, software
 from clustermodel.experiment.scenario import NOTHING_PLAYED, nothing_played
 from clustermodel.experiment.store import Shard, Store, number_of_runs
 from clustermodel.experiment.study_table import Spent, StudyTable
-from clustermodel.experiment.user_code import in_main_thread, interrupts_held, stoppable
-from clustermodel.experiment.worker import Origin, Outcome, execute, execute_received, opened, prepare_process, prepared
+from clustermodel.experiment.user_code import in_main_thread, interrupts_held
+from clustermodel.experiment.worker import Origin, Outcome, execute, execute_received, opened, prepare_process
 from clustermodel.measure.input_notes import unused_costs
 from clustermodel.validation import require, require_whole, seconds_fields, whole_fields
 
@@ -114,7 +114,7 @@ def run_trials(origin: Origin, directory: str | PathLike[str], options: Options)
 
     preparing: list[float] = []
     following = new_trials(design.first_table())
-    with stoppable(), _workers(origin, options, max(len(following), 1)) as workers:
+    with _workers(origin, options, max(len(following), 1)) as workers:
         if (missing := len(following) - number_of_runs(directory)) > 0:
             workers.start(missing)  # while this process makes the scenarios
         runs = runs_of(following)
@@ -297,7 +297,7 @@ class _Pool(_Serial):
     def start(self, runs: int) -> None:
         with _starting_processes(), suppress(BrokenProcessPool):  # which the first run will notice
             for _ in range(min(self._count, runs)):
-                self._pool.submit(prepared)
+                self._pool.submit(int)  # which its initializer has prepared
 
     def submit(self, run: Run) -> Future[Outcome]:
         with _starting_processes():

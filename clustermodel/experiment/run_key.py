@@ -99,7 +99,6 @@ class Opened:
         self._sent = sent  # by another process, which has identified its code
         self._sources = sources or Sources()
         self._policies: dict[str | int, tuple[object, object]] = {}  # by names, and ids: what makes it, its identity
-        self._is_ours = functools.cache(user_code.is_ours)
         self._jobs: dict[int, tuple[Callable[[], object], JobsDigest]] = {}  # streams are not kept alive
 
     @cached_property
@@ -157,10 +156,9 @@ class Opened:
         if run is not None and self._sent:
             code: dict[str, object] = {name: run.specification.get(name) for name in ("policy", "speedup", "measures")}
         else:
-            speedup, kind = scenario.speedup, type(scenario.speedup).__name__
-            ours = self._is_ours(type(speedup))
-            of_speedup = repr(speedup) if ours else self._identity(kind, f"speedup {kind}", speedup)
-            code = {"policy": self._policy(scenario.policy), "speedup": of_speedup, "measures": self.measures}
+            kind = type(scenario.speedup).__name__
+            speedup = [kind, _plain(f"speedup {kind}", scenario.speedup)]
+            code = {"policy": self._policy(scenario.policy), "speedup": speedup, "measures": self.measures}
         specified = _specification(scenario, code, [digest.sha256 for digest in jobs], warm_up_s=self.design.warm_up_s)
         about: dict[str, Label] = {
             "policy": scenario.label,
@@ -232,7 +230,7 @@ def _plain(name: str, part: object, unused: Collection[str] = ()) -> Any:
         return part
     if isinstance(part, tuple | list):
         return [_plain(name, each) for each in part]
-    if not is_dataclass(part) or not type(part).__module__.startswith("clustermodel."):
+    if not is_dataclass(part) or user_code.origin_of(part) != "clustermodel":
         return fingerprint(part, name)
     used = [field.name for field in fields(part) if field.name not in unused]
     values = {each: _plain(f"{name}.{each}", getattr(part, each)) for each in used}

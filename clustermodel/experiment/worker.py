@@ -166,10 +166,6 @@ def prepare_process(origin: Origin) -> None:
         opened(origin)
 
 
-def prepared() -> None:
-    """Do nothing: a process that is there to do it has been prepared."""
-
-
 def execute_received(run: Run, timeout_s: float | None) -> Outcome:
     """Execute a run of the experiment that this process has received."""
     return execute(_received[0], run, timeout_s)
