@@ -15,6 +15,14 @@ _ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") i
 _PATIENCE_S: Final = 5.0  # then Ctrl-C counts again: the user's code may have caught the first one
 
 
+class Stopped(KeyboardInterrupt):
+    """A signal other than Ctrl-C has asked to stop."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)  # SimPy copies exceptions from their arguments
+        self.number = number
+
+
 def leave_quietly_while_starting() -> None:
     """Let Ctrl-C end the process with one line while the command line imports its modules; nothing is open yet."""
     started = Path(sys.argv[0] if sys.argv else "")  # not where another program imports the command line, nor in its workers
@@ -58,7 +66,7 @@ def one_interrupt(*, for_good: bool) -> Iterator[None]:
     """Let one Ctrl-C in the block raise ``KeyboardInterrupt``, and ignore others soon after it.
 
     With ``for_good``, because the process ends after the block, Ctrl-C stays ignored, and SIGTERM and SIGHUP raise
-    :class:`~clustermodel.experiment.user_code.Stopped`, so that finished runs are reported and no half-written file stays.
+    :class:`Stopped`, so that finished runs are reported and no half-written file stays.
     """
     last = float("-inf")
 
@@ -69,8 +77,6 @@ def one_interrupt(*, for_good: bool) -> Iterator[None]:
             last = now
             if number == signal.SIGINT:
                 raise KeyboardInterrupt
-            from clustermodel.experiment.user_code import Stopped  # noqa: PLC0415  few commands are stopped
-
             raise Stopped(number)
 
     before = signal.signal(signal.SIGINT, interrupt) if _can_be_set() else None

@@ -27,8 +27,8 @@ from clustermodel.text.files import replacing, without_formulas, write_file
 if TYPE_CHECKING:
     import pandas as pd
 
+    from clustermodel.experiment.design import Design
     from clustermodel.experiment.executor import Progress
-    from clustermodel.experiment.study import Experiment
     from clustermodel.experiment.study_table import StudyTable
     from clustermodel.experiment.worker import Origin
 
@@ -120,7 +120,7 @@ def _executor_options(workers: int | None, dask: str | None, shard: str | None, 
 
 def _run_experiment(
     origin: Origin, out: Path, options: Mapping[str, Any], *, whole_tracebacks: bool
-) -> tuple[int, Experiment[Any] | None, StudyTable | None]:
+) -> tuple[int, Design[Any] | None, StudyTable | None]:
     """Run an experiment, show its tables, figures and failures, and return the exit code as far as runs decide it.
 
     Experiment and table are ``None`` if a signal stopped it.
@@ -163,7 +163,7 @@ def _run_experiment(
     return FAILED if table.failures else 0, design, table
 
 
-def _show_exhibits(design: Experiment[Any], table: StudyTable, directory: Path) -> None:
+def _show_exhibits(design: Design[Any], table: StudyTable, directory: Path) -> None:
     """Print the tables of an experiment, and write them and its figures below the directory of its results."""
     from clustermodel.experiment.exhibits import exhibits_of, write_exhibits  # noqa: PLC0415
 
@@ -221,7 +221,7 @@ def validate(studies: tuple[Path, ...], out: Path, settings: tuple[str, ...], *,
     given, worst = settings_of(settings), 0
     for study, folder in folders.items():
         code, text = 0, read_script(study)
-        design: Experiment[Any] | None
+        design: Design[Any] | None
         table: StudyTable | None
         if stored:
             design = load_validation(study, text, given)

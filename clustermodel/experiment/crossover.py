@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from clustermodel.errors import SpecificationError, visible
+from clustermodel.experiment.design import Draw, Levels, Tabulate
 from clustermodel.experiment.factors import Factors, Trial
 from clustermodel.experiment.scenario import Scenario
-from clustermodel.experiment.study import Draw, Experiment, Levels, Study, Tabulate
+from clustermodel.experiment.study import Experiment, Study
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.measure.statistics import LEVEL, Interval, checked_level
 from clustermodel.policies.interface import Policy
@@ -226,7 +227,7 @@ class CrossoverStudy(Experiment[Crossover]):
         title = f"{self.measure}: {first} - {second}"
 
         def picture(table: StudyTable) -> Figure:
-            from clustermodel.figures.study import difference_curve  # noqa: PLC0415  matplotlib takes a second to import
+            from clustermodel.figures.study_plots import difference_curve  # noqa: PLC0415  matplotlib takes a second to import
 
             found = self.conclude(table)
             interval = (found.at, found.low, found.high)

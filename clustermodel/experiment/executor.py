@@ -25,21 +25,19 @@ from functools import partial
 from math import inf
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from clustermodel.errors import ExecutionError, OutputError, SpecificationError, missing_package
+from clustermodel.experiment.design import Design
 from clustermodel.experiment.factors import Label, Trial
 from clustermodel.experiment.run_key import Run, software
 from clustermodel.experiment.scenario import NOTHING_PLAYED, nothing_played
 from clustermodel.experiment.store import Shard, Store, number_of_runs
 from clustermodel.experiment.study_table import Spent, StudyTable
-from clustermodel.experiment.user_code import in_main_thread, interrupts_held, stoppable
-from clustermodel.experiment.worker import Origin, Outcome, execute, execute_received, forget, opened, prepare_process, prepared
+from clustermodel.experiment.user_code import in_main_thread, interrupts_held
+from clustermodel.experiment.worker import Origin, Outcome, execute, execute_received, opened, prepare_process
 from clustermodel.measure.input_notes import unused_costs
 from clustermodel.validation import require, require_whole, seconds_fields, whole_fields
-
-if TYPE_CHECKING:
-    from clustermodel.experiment.study import Experiment
 
 AHEAD: Final = 2  # runs assigned to each worker at a time, so that a worker never waits for its next run
 LAST: Final = 8  # runs of each worker at the end, sorted longest first; earlier ones by replication, whose policies share jobs
@@ -96,7 +94,7 @@ class Options:
                 raise SpecificationError(f"shard: {number} of {count} is not allowed; {must}")
 
 
-def run_trials(origin: Origin, directory: str | PathLike[str], options: Options) -> tuple[Experiment[Any], StudyTable]:
+def run_trials(origin: Origin, directory: str | PathLike[str], options: Options) -> tuple[Design[Any], StudyTable]:
     """Run the missing trials of an experiment, and return it with the table of the finished trials, of this shard."""
     directory = Path(directory).absolute()  # a script may change the working directory
     experiment = opened(origin)
@@ -110,28 +108,25 @@ def run_trials(origin: Origin, directory: str | PathLike[str], options: Options)
 
     def runs_of(trials: Sequence[Trial]) -> list[Run]:
         began = time.perf_counter()
-        runs = design.runs(trials, experiment)
+        runs = experiment.runs(trials)
         preparing.append(time.perf_counter() - began)
         return runs
 
     preparing: list[float] = []
     following = new_trials(design.first_table())
-    try:
-        with stoppable(), _workers(origin, options, max(len(following), 1)) as workers:
-            if (missing := len(following) - number_of_runs(directory)) > 0:
-                workers.start(missing)  # while this process makes the scenarios
-            runs = runs_of(following)
-            store = Store.create(directory, design, shard=shard, version=version)
-            outcomes = _Outcomes(design, store, options)
-            while True:
-                store.enter(design, runs)
-                _run_all(outcomes.missing(runs), workers, outcomes)
-                table = store.table()
-                if not (following := new_trials(table)):
-                    break
-                runs += runs_of(following)
-    finally:
-        forget(origin)
+    with _workers(origin, options, max(len(following), 1)) as workers:
+        if (missing := len(following) - number_of_runs(directory)) > 0:
+            workers.start(missing)  # while this process makes the scenarios
+        runs = runs_of(following)
+        store = Store.create(directory, design, shard=shard, version=version)
+        outcomes = _Outcomes(design, store, options)
+        while True:
+            store.enter(design, runs)
+            _run_all(outcomes.missing(runs), workers, outcomes)
+            table = store.table()
+            if not (following := new_trials(table)):
+                break
+            runs += runs_of(following)
     unplayed = nothing_played(sorted(outcomes.unplayed)) if outcomes.unplayed else ""
     if unplayed and options.note is not None:
         options.note(f"fidelity node: {unplayed}")
@@ -145,7 +140,7 @@ def run_trials(origin: Origin, directory: str | PathLike[str], options: Options)
 class _Outcomes:
     """The outcomes so far: stored, counted by trial and reported."""
 
-    def __init__(self, design: Experiment[Any], store: Store, options: Options) -> None:
+    def __init__(self, design: Design[Any], store: Store, options: Options) -> None:
         self._design, self._store, self._options = design, store, options
         self.unplayed: set[str] = set()  # policies of runs in the slow mode that had no time slice to simulate
         self.in_runs_s, self.preparing_s = 0.0, 0.0  # of all workers together
@@ -302,7 +297,7 @@ class _Pool(_Serial):
     def start(self, runs: int) -> None:
         with _starting_processes(), suppress(BrokenProcessPool):  # which the first run will notice
             for _ in range(min(self._count, runs)):
-                self._pool.submit(prepared)
+                self._pool.submit(int)  # which its initializer has prepared
 
     def submit(self, run: Run) -> Future[Outcome]:
         with _starting_processes():

@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.errors import OutputError, SpecificationError
+from clustermodel.experiment.design import Design
+from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import failure_line
 from clustermodel.text.files import make_folder, replacing, write_file
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-    from clustermodel.experiment.study import Experiment
-    from clustermodel.experiment.study_table import StudyTable
 
 EXHIBITS: Final = "exhibits"  # folder of the files, in the directory of the experiment
 _INDEX: Final = "index.json"
@@ -31,7 +30,7 @@ class Exhibits(NamedTuple):
     problems: list[str]
 
 
-def exhibits_of(experiment: Experiment[Any], table: StudyTable) -> Exhibits:
+def exhibits_of(experiment: Design[Any], table: StudyTable) -> Exhibits:
     """Return the tables and figures of an experiment; what cannot be made is a problem, not an error."""
     made = Exhibits({}, {}, [])
     results: tuple[dict[str, Any], dict[str, Any]] = made.tables, made.figures

@@ -12,6 +12,7 @@ import numpy as np
 
 from clustermodel.arrays import Columns, FloatArray
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, visible
+from clustermodel.experiment.specification import Specification
 from clustermodel.machine.machine import Machine
 from clustermodel.machine.price import Price
 from clustermodel.measure import fairness, metrics, timeline
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from clustermodel.experiment.scenario import Scenario
     from clustermodel.figures.run import ResultPlots
 
 
@@ -55,7 +55,7 @@ class Result:
     ``OutputError``.
     """
 
-    def __init__(self, scenario: Scenario, machine: Machine, outcome: Outcome, sums: metrics.Sums | None = None) -> None:
+    def __init__(self, scenario: Specification, machine: Machine, outcome: Outcome, sums: metrics.Sums | None = None) -> None:
         self.scenario = scenario
         self.machine = machine
         self.submitted = len(outcome.records)
@@ -370,9 +370,18 @@ class Result:
 
         An unknown layout, or one without columns for what the run did, is refused.
         """
-        from clustermodel.experiment.schedule_files import write_jobs  # noqa: PLC0415  with the formats of all files
+        from clustermodel.experiment.schedule_files import evalys_text, jobs_text  # noqa: PLC0415  with the formats of all files
+        from clustermodel.text.files import write_file  # noqa: PLC0415  the same
 
-        write_jobs(self, path, layout)
+        if choice("layout", layout, ("evalys", "jobs")) == "jobs":
+            write_file(path, jobs_text(self.records))
+            return
+        if self.slices is not None:
+            raise SpecificationError(
+                "layout: 'evalys' is not allowed: its rows are gangs that have their nodes to themselves, and "
+                f"{visible(self.scenario.label)} shares nodes in time; it must be 'jobs'"
+            )
+        write_file(path, evalys_text(self.records, self.jobs, self.scenario.workload_name))
 
     def to_swf(self, path: str | PathLike[str]) -> None:
         """Write the simulated schedule in the Standard Workload Format (``.gz`` is compressed).
@@ -382,7 +391,7 @@ class Result:
         """
         from clustermodel.experiment.schedule_files import write_schedule  # noqa: PLC0415  the same
 
-        write_schedule(self, path)
+        write_schedule(self.records, self.scenario, path)
 
     def to_perfetto(self, path: str | PathLike[str]) -> None:
         """Write the run as a trace for https://ui.perfetto.dev, in Chrome's JSON format (``.gz`` is compressed).

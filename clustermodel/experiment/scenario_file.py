@@ -14,9 +14,10 @@ from dataclasses import fields
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from clustermodel.errors import quoted, shown
+from clustermodel.experiment.specification import Specification
 from clustermodel.experiment.workload_tables import table_of_workload, workload_from
 from clustermodel.machine.checkpoints import Checkpointing, CheckpointStore
 from clustermodel.machine.context_switch import ContextSwitch
@@ -46,9 +47,6 @@ from clustermodel.text.tables import (
 )
 from clustermodel.workload.speedup import LINEAR, DowneySpeedup, Speedup, speedup_of
 from clustermodel.workload.table import JobSource
-
-if TYPE_CHECKING:
-    from clustermodel.experiment.scenario import Scenario
 
 _Scenario = TypeVar("_Scenario")
 
@@ -177,7 +175,7 @@ _OF_SCENARIO: Final[dict[str, Callable[[Any, Place], object]]] = {
 """How the values of keys are read that are no single values."""
 
 
-def text_of(scenario: Scenario, folder: Path) -> str:
+def text_of(scenario: Specification, folder: Path) -> str:
     """Return the TOML text of a scenario; paths of traces are relative to ``folder`` unless they are absolute."""
     place = Place("Scenario.to_toml", folder)
     values = {field.name: getattr(scenario, field.name) for field in fields(scenario) if field.name not in _OF_SCENARIO}

@@ -11,25 +11,23 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from clustermodel.arrays import IntArray
-from clustermodel.errors import SpecificationError, visible
+from clustermodel.experiment.specification import Specification
 from clustermodel.machine.node_set import text
 from clustermodel.measure.job_table import Jobs, executed, status_labels
 from clustermodel.measure.timeline import gangs_in_space
-from clustermodel.recording.job_records import in_seconds
+from clustermodel.recording.job_records import JobRecords, in_seconds
 from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.recording.run_attempts import UNKNOWN as NEVER_HAPPENED
-from clustermodel.text.files import without_formulas, write_file
+from clustermodel.text.files import without_formulas
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.validation import choice
 from clustermodel.workload import swf
 from clustermodel.workload.job_columns import PRECEDING, THINK
+from clustermodel.workload.streams_of_run import JobStreams
 from clustermodel.workload.table import Workload
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
-
-    from clustermodel.experiment.result import Result
 
 _BLOCK: Final = 4096  # rows made into text at a time, so that not all words are in memory at once
 _BATSIM_STATE: Final = {
@@ -50,15 +48,9 @@ _SWF_STATUS: Final = {
 """Of a job, and of a run attempt."""
 
 
-def write_jobs(result: Result, path: str | PathLike[str], layout: str) -> None:
-    """Write the jobs of a run to ``path`` as CSV: the layout is ``"evalys"`` or ``"jobs"``."""
-    layouts = {"evalys": _evalys_text, "jobs": _jobs_text}
-    write_file(path, layouts[choice("layout", layout, layouts)](result))
-
-
-def _jobs_text(result: Result) -> str:
+def jobs_text(records: JobRecords) -> str:
     """Return the CSV of ``clustermodel run --jobs-csv``, whose columns are a contract; pandas would be slow to import."""
-    jobs = Jobs.of(result.records)
+    jobs = Jobs.of(records)
     columns: dict[str, tuple[npt.NDArray[Any], Callable[[Any], str]]] = {
         "job": (jobs.id, str), "submit_s": _times(jobs.submit), "start_s": _times(jobs.start), "end_s": _times(jobs.end),
         "nodes": (jobs.nodes, str), "run_s": _times(jobs.executed), "estimate_s": _times(jobs.estimate),
@@ -79,30 +71,25 @@ def _times(ticks: IntArray) -> tuple[npt.NDArray[Any], Callable[[Any], str]]:
     return np.where(known, ticks // TICKS_PER_SECOND, NEVER_HAPPENED), lambda time: "" if time < 0 else str(time)
 
 
-def _evalys_text(result: Result) -> str:
+def evalys_text(records: JobRecords, jobs: pd.DataFrame, workload_name: str) -> str:
     """Return Batsim's ``_jobs.csv``, from which ``evalys.jobset.JobSet.from_csv`` reads a schedule."""
     # A job has a row for each run attempt and each set of nodes it migrated to.  In all but its first row the submission is the
     # end of the row before, so that evalys sees it in the queue between two run attempts.
     import pandas as pd
 
-    if result.slices is not None:
-        raise SpecificationError(
-            "layout: 'evalys' is not allowed: its rows are gangs that have their nodes to themselves, and "
-            f"{visible(result.scenario.label)} shares nodes in time; it must be 'jobs'"
-        )
-    gangs = gangs_in_space(result.records)
+    gangs = gangs_in_space(records)
     job, begin, end = np.array([(gang.job, gang.begin, gang.end) for gang in gangs], dtype=np.int64).reshape(-1, 3).T
-    of_job = result.jobs.iloc[job].reset_index(drop=True)
+    of_job = jobs.iloc[job].reset_index(drop=True)
     follows = np.diff(job, prepend=-1) == 0
     last = np.append(~follows[1:], True)[: len(job)]
-    submitted = np.where(follows, np.roll(end, 1), result.records.column("submit")[job])
+    submitted = np.where(follows, np.roll(end, 1), records.column("submit")[job])
     # evalys recomputes starts and ends as submission + wait and start + run time.  1/64 s is the finest fraction of six
     # decimals that doubles add up exactly; unrounded, jobs would overlap by 1e-11 s, on more nodes than the machine has.
     submit, start, finish = (np.rint(times / TICKS_PER_SECOND * 64) / 64 for times in (submitted, begin, end))
     frame = pd.DataFrame(
         {
             "job_id": of_job["job"],
-            "workload_name": result.scenario.workload_name,
+            "workload_name": workload_name,
             "profile": of_job["user"].map(lambda user: f"user{user}"),
             "submission_time": submit,
             "requested_number_of_resources": of_job["nodes"],
@@ -121,12 +108,12 @@ def _evalys_text(result: Result) -> str:
     return without_formulas(frame).to_csv(index=False, float_format="%.6f", lineterminator="\n")
 
 
-def write_schedule(result: Result, path: str | PathLike[str]) -> None:
+def write_schedule(records: JobRecords, scenario: Specification, path: str | PathLike[str]) -> None:
     """Write the schedule of a run to ``path`` in the Standard Workload Format; ``.gz`` is compressed."""
-    rows, jobs, nodes = _swf_rows(result), len(result.records), result.machine.processors
+    rows, jobs, nodes = _swf_rows(records, scenario.streams), len(records), scenario.used_machine.processors
     split = len(rows) > jobs
     notes = [
-        f"simulated schedule of {result.scenario.workload_name} under {result.scenario.label}",
+        f"simulated schedule of {scenario.workload_name} under {scenario.label}",
         "status 1: completed, 0: killed, 5: rejected because the machine is too small",
         "status of run attempts, 2: the job returned to the queue, 3: the last one, completed, 4: the last one, killed",
         "run time of a whole job: as on dedicated nodes; of a run attempt: from its start to its end",
@@ -143,7 +130,7 @@ def write_schedule(result: Result, path: str | PathLike[str]) -> None:
         ("MaxProcs", nodes),
         *(("Note", note) for note in (notes if split else notes[:2])),
     ]
-    if isinstance(workload := result.scenario.workload, Workload):
+    if isinstance(workload := scenario.workload, Workload):
         columns, of_names, _ = swf.named_fields(workload)
         header += [line for line in of_names if line[0] != "ExecutableMap"]
         ids = rows[1].to_numpy()
@@ -152,11 +139,11 @@ def write_schedule(result: Result, path: str | PathLike[str]) -> None:
     swf.write_swf(path, rows.itertuples(index=False, name=None), header=header)
 
 
-def _swf_rows(result: Result) -> pd.DataFrame:
+def _swf_rows(records: JobRecords, streams: JobStreams) -> pd.DataFrame:
     """Return the 18 fields of each line: a job, then its run attempts if it needs lines of partial executions."""
     import pandas as pd
 
-    records, count, unknown = result.records, len(result.records), swf.UNKNOWN
+    count, unknown = len(records), swf.UNKNOWN
     columns = {name: getattr(records.runs, name) for name in ("job", "start", "end", "nodes", "ended_as")}
     attempts = pd.DataFrame({**columns, "spent": executed(records)})
     attempts = attempts[attempts["end"] != NEVER_HAPPENED].sort_values("job", kind="stable")
@@ -166,7 +153,7 @@ def _swf_rows(result: Result) -> pd.DataFrame:
     number = np.bincount(job, minlength=count)
     spent = np.bincount(job, weights=attempts["spent"], minlength=count).astype(np.int64)
     ids, submit, run = (records.column(name) for name in ("id", "submit", "worked"))
-    before, think = (result.scenario.streams.column(name, ids) for name in (PRECEDING, THINK))
+    before, think = (streams.column(name, ids) for name in (PRECEDING, THINK))
     if before is None or think is None:
         before = think = np.full(count, unknown)
     ended = run != NEVER_HAPPENED

@@ -21,27 +21,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
 
 from clustermodel.errors import OutputError, SpecificationError, quoted
+from clustermodel.experiment.design import ALL_TABLES, PLACEMENTS, RECORDED, RECORDS, STATES_OVER_TIME, TABLES, Design
 from clustermodel.experiment.exhibits import EXHIBITS
 from clustermodel.experiment.factors import Label, Trial, describe
-from clustermodel.experiment.run_key import (
-    ALL_TABLES,
-    PLACEMENTS,
-    RECORDED,
-    RECORDS,
-    STATES_OVER_TIME,
-    TABLES,
-    Run,
-    canonical,
-    key_of,
-)
+from clustermodel.experiment.fingerprint import canonical
+from clustermodel.experiment.run_key import Run, key_of
 from clustermodel.experiment.study_table import StudyTable
+from clustermodel.experiment.worker import Outcome
 from clustermodel.text.files import PART, make_folder, write_file
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from clustermodel.experiment.study import Experiment
-    from clustermodel.experiment.worker import Outcome
 
 FORMAT: Final = "5"  # version of the layout of a store
 STUDY_FILE: Final = "study.json"
@@ -205,7 +195,7 @@ class Store:
 
     @classmethod
     def create(
-        cls, directory: str | os.PathLike[str], design: Experiment[Any], *, shard: Shard | None = None, version: str = ""
+        cls, directory: str | os.PathLike[str], design: Design[Any], *, shard: Shard | None = None, version: str = ""
     ) -> Self:
         """Open an experiment's directory to add runs, those of a shard or all; one of another experiment is refused."""
         directory = Path(directory)
@@ -328,7 +318,7 @@ class Store:
         counts = {count for _, count in shards}
         return [f"{number}/{count}" for count in counts for number in range(1, count + 1) if (number, count) not in shards]
 
-    def enter(self, design: Experiment[Any], runs: Iterable[Run]) -> None:
+    def enter(self, design: Design[Any], runs: Iterable[Run]) -> None:
         """Make the trials of the experiment those of ``runs``; runs that it had before keep their results."""
         entries = [
             Entry(

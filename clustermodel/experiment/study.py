@@ -1,240 +1,34 @@
-"""Experiments: factors, the scenario of each trial, measures; the study is a grid of factors, with replications.
+"""Experiments run their designs; the study is a grid of factors, with replications."""
 
-Which trials are run follows from the results so far.
-"""
-
-import hashlib
-import inspect
 import tempfile
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from dataclasses import dataclass
 from math import ceil, isfinite
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeVar, get_args
+from typing import Any, Self
 
-from clustermodel.errors import ClusterModelError, ExecutionError, SpecificationError, counted, did_you_mean, quoted, refused
-from clustermodel.experiment import run_key
+from clustermodel.errors import ExecutionError, SpecificationError, counted, quoted
+from clustermodel.experiment.design import Conclusion, Design, Levels
 from clustermodel.experiment.exhibits import exhibits_of, write_exhibits
-from clustermodel.experiment.factors import RESERVED, Factors, Label, Trial, plain, require_text
-from clustermodel.experiment.result import Result
+from clustermodel.experiment.factors import Label, Trial
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.experiment.user_code import as_failure, failure_line
 from clustermodel.experiment.worker import Origin
 from clustermodel.machine.machine import Machine
-from clustermodel.measure.metrics import OPTIONAL, Summary
-from clustermodel.measure.quantities import ACCOUNT_COLUMNS, account_columns
-from clustermodel.measure.statistics import LEVEL, RESAMPLED, checked_level, least_half
+from clustermodel.measure.statistics import LEVEL, checked_level, least_half
 from clustermodel.policies.interface import Policy
-from clustermodel.text.formatting import cell, html_fields
-from clustermodel.validation import choice, require, require_number, require_seconds, whole_fields
+from clustermodel.validation import require, require_number, whole_fields
 from clustermodel.workload.table import JobSource
-from clustermodel.workload.transforms import is_resampled
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
-
-Conclusion = TypeVar("Conclusion")
-Measure = Callable[[Result], float | None]
-"""A number of a run."""
-Tabulate = Callable[[StudyTable], "pd.DataFrame"]
-"""A function that makes a table to show from that of an experiment."""
-Draw = Callable[[StudyTable], "Figure"]
-"""A function that draws a figure of an experiment's table."""
-JobTables = Literal["first", "all"]
-"""Which replications keep their job tables."""
 WorkloadMaker = Callable[[int], JobSource]
 """A function that makes the jobs of one replication from its seed."""
-Levels = Mapping[str, Sequence[Any] | Mapping[str, Any]]
-"""The levels of each factor: a sequence, or objects by name."""
-
-_ABOUT: Final = ("policy", "workload", "seed")  # fields of the summary that are not of a run, but of one of its trials
-MEASURED: Final = (*(part.name for part in fields(Summary) if part.name not in _ABOUT), *ACCOUNT_COLUMNS)
-"""The numbers that every run has: fields of the summary, and accounts of the ledger."""
-SHOWN: Final = ("mean_response_s", "mean_bounded_slowdown", "mean_wait_s", "utilization", "kappa")
-"""Columns that tables and reports show first, unless an experiment chooses others.  Response and slowdown come before the wait,
-which is short under time sharing by construction."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Experiment(ABC, Generic[Conclusion]):
-    """What all experiments have in common.
-
-    Replication r has the seed ``seed + r - 1`` at every point (common random numbers): draw workloads from it, so that all
-    policies and machines get the same jobs.
-    """
-
-    name: str
-    """The name of the experiment; a directory of results belongs to one experiment."""
-    factors: Levels
-    """For each factor its levels: numbers, texts, truth values, ``None`` or policies; other objects by name."""
-    scenario: Callable[..., Scenario | None]
-    """Returns the scenario of a trial, ``None`` for a point that makes no sense: a function of the level of each factor and
-    ``seed``, by name.  A scenario without a seed of its own (with the default, 1) gets ``seed``."""
-    measures: Mapping[str, Measure] = field(default_factory=dict)
-    """Own measures by name, besides the fields of the summary and the accounts of the ledger."""
-    seed: int = 1
-    """Seed of the first replication."""
-    warm_up_s: float = 0.0
-    """Jobs submitted sooner than this after the first submission do not count in waits, responses and slowdowns;
-    :func:`~clustermodel.experiment.result.suggest_warm_up` suggests a length."""
-    history: bool = False
-    """Keep every state of the Ousterhout matrix of runs with time sharing, for the report; takes time and disk space."""
-    job_tables: JobTables = "first"
-    """Keep the job tables of the first replication of each point, or of all."""
-    shown: Sequence[str] = ()
-    """The columns that matter most, which tables and reports show first; the table has all."""
-    text: str = ""
-    """The question and its answer, in Markdown, for the report; by default the docstring of the script."""
-    tables: Mapping[str, Tabulate] = field(default_factory=dict)
-    """Tables to show, by title: functions of the experiment's table."""
-    figures: Mapping[str, Draw] = field(default_factory=dict)
-    """Figures to show, by title: functions of the experiment's table."""
-
-    def __post_init__(self) -> None:
-        require_text("Study.name", self.name)
-        whole_fields(self, "Study.", seed=0)
-        object.__setattr__(self, "warm_up_s", require_seconds("Study.warm_up_s", self.warm_up_s))
-        choice("Study.job_tables", self.job_tables, get_args(JobTables))
-        require(isinstance(self.text, str), "Study.text", self.text, "it must be a text")
-        must = "it must be a dictionary of functions by name"
-        require(isinstance(self.measures, Mapping), "Study.measures", self.measures, must)
-        taken = {*MEASURED, *_ABOUT, *RESERVED, *self.levels.names}
-        for name, measure in self.measures.items():
-            require_text("Study.measures", name)
-            require(name not in taken, "Study.measures", name, "the table has a column of that name")
-            require(callable(measure), f"Study.measures: {name}", measure, "it must be a function of a Result")
-        shown = (self.shown,) if isinstance(self.shown, str) else tuple(self.shown) or (*self.measures, *SHOWN)
-        for name in shown:
-            self.require_column("Study.shown", name)
-        object.__setattr__(self, "shown", shown)
-        names = (*self.levels.names, "seed")
-        require_function("Study.scenario", self.scenario, names, f"a function of {', '.join(names)}")
-
-    def require_column(self, field: str, name: object, other: str = "") -> None:
-        """Refuse a name that is no column of numbers: no field of the summary, account, or own measure."""
-        known = [*MEASURED, *self.measures]
-        if name not in known:
-            raise refused(field, name, f"it must be a column of the table{other}", did_you_mean(str(name), known))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state without what each process determines itself."""
-        return {field.name: self.__dict__[field.name] for field in fields(self)}
-
-    def _repr_html_(self) -> str:
-        """Return the experiment for a notebook: its factors with their levels, and the columns that matter most."""
-        factors = [(name, ", ".join(map(cell, self.levels.labels(name)))) for name in self.levels.names]
-        rows = [*factors, *self._notebook_rows(), ("shown", ", ".join(self.shown))]
-        return html_fields(f"{type(self).__name__} {self.name}", rows)
-
-    def _notebook_rows(self) -> list[tuple[str, object]]:
-        return []
-
-    @cached_property
-    def levels(self) -> Factors:
-        """The levels of the factors."""
-        return Factors(self.factors)
-
-    # Trials and their runs
-
-    @abstractmethod
-    def trials(self, table: StudyTable) -> list[Trial]:
-        """Return all trials wanted so far, as the table of finished ones alone decides; when none is added, all is done."""
-
-    def first_table(self) -> StudyTable:
-        """Return the table before any trial is finished."""
-        return StudyTable([], self.levels.names, self.name)
-
-    def __len__(self) -> int:
-        """Return the number of trials that are wanted before any is finished."""
-        return len(self.trials(self.first_table()))
-
-    def order_of(self, trial: Trial) -> tuple[float, ...]:
-        """Return what sorts the trials of all shards in the order of the experiment: point by point, then replications."""
-        return (*map(self.levels.place, self.levels.names, trial.point), trial.replication)
-
-    def tables_of(self, trial: Trial, *, history: bool) -> tuple[str, ...]:
-        """Return the names of the tables that the run of a trial keeps; ``history`` adds the placements under time sharing."""
-        if trial.replication > 1 and self.job_tables == "first":
-            return ()
-        return run_key.TABLES if history else (run_key.RECORDS, run_key.STATES_OVER_TIME)
-
-    def shard_of(self, trial: Trial, shards: int) -> int:
-        """Return the shard of a job array that runs a trial, from 1 on."""
-        digest = hashlib.sha256(run_key.canonical([list(trial.point), trial.replication]).encode()).digest()
-        return int.from_bytes(digest[:8], "big") % shards + 1
-
-    def scenario_of(self, trial: Trial) -> Scenario | None:
-        """Return the scenario of a trial, ``None`` for a point that makes no sense."""
-        seed = self.seed + trial.replication - 1
-        made = self.scenario(**self.levels.values(trial.point), seed=seed)
-        if made is None:
-            return None
-        if not isinstance(made, Scenario):
-            raise SpecificationError(f"Study.scenario: the function returned {quoted(made)}; it must return a Scenario or None")
-        if made.stream is not False:
-            raise SpecificationError("Scenario.stream: not allowed in a study, which keeps the jobs of its runs")
-        changes: dict[str, Any] = {
-            "seed": seed if made.seed == Scenario.seed else made.seed,
-            "history": self.history or made.history,
-        }
-        same = all(getattr(made, name) == value for name, value in changes.items())
-        return made if same else replace(made, **changes)  # whose fields are checked again
-
-    def runs(self, trials: Sequence[Trial], opened: run_key.Opened) -> list[run_key.Run]:
-        """Return the runs of trials with their keys, none for points that make no sense; not all scenarios may fail."""
-        _ = opened.measures
-        made: dict[Trial, run_key.Run] = {}
-        problems: list[BaseException] = []
-        # Replication by replication, so that functions that keep their last workloads need not make them again.
-        for trial in sorted(trials, key=lambda trial: trial.replication):
-            try:
-                scenario = self.scenario_of(trial)
-                if scenario is not None:
-                    made[trial] = opened.identify(trial, scenario, list(map(opened.jobs_of, scenario.sources)))
-            except BaseException as raised:  # of the user's code
-                specified = {"scenario": "could not be made", "trial": list(trial), "study": self.name, "seed": self.seed}
-                about: dict[str, Label] = {"policy": None, "workload": None, "nodes": None, "seed": self.seed}
-                key, error = run_key.key_of(specified), as_failure(raised)  # apart from those of results
-                made[trial] = run_key.Run(key, trial, specified, about, 0, [], history=False, error=error)
-                problems.append(raised)
-        if problems and all(run.error for run in made.values()):
-            if isinstance(problems[0], ClusterModelError):
-                raise problems[0]
-            line = failure_line(problems[0])
-            raise SpecificationError(f"study {self.name}: no scenario can be made: {line}") from problems[0]
-        return [made[trial] for trial in trials if trial in made]
-
-    def numbers_of(self, result: Result) -> dict[str, float | int | bool | None]:
-        """Return the numbers of a run: the fields of its summary, the accounts of its ledger and the own measures."""
-        summary = result.summary(warm_up_s=self.warm_up_s).as_dict()
-        numbers: dict[str, Any] = {name: value for name, value in summary.items() if name not in _ABOUT}
-        numbers |= account_columns(result.ledger)
-        numbers |= {name: None for name in self.shown if name in OPTIONAL and name not in numbers}
-        if any(is_resampled(source.provenance.options) for source in result.scenario.sources):
-            numbers[RESAMPLED] = True
-        for name, measure in self.measures.items():
-            value = plain(measure(result))
-            if not isinstance(value, bool | int | float | None):
-                raise SpecificationError(f"measure {name}: it returned {quoted(value)}; it must return a number or None")
-            numbers[name] = None if isinstance(value, float) and not isfinite(value) else value
-        return numbers
-
-    # Running
-
-    @abstractmethod
-    def conclude(self, table: StudyTable) -> Conclusion:
-        """Return what the finished trials say."""
-
-    def exhibits(self) -> tuple[Mapping[str, Tabulate], Mapping[str, Draw]]:
-        """Return the tables and the figures to show, by title."""
-        return self.tables, self.figures
+class Experiment(Design[Conclusion]):
+    """A design that runs itself."""
 
     def run(self, path: str | PathLike[str] | None = None, **options: Any) -> Conclusion:
         """Run the missing trials, write tables and figures below ``path``, and return the conclusion from all finished trials.
@@ -284,18 +78,6 @@ def _with_failures_named(table: StudyTable) -> StudyTable:
             raise ExecutionError(f"study {table.name}: all runs failed, the first one was {first}")
         warnings.warn(f"study {table.name}: {counted(len(table.failures), 'run')} failed: {first}", UserWarning, stacklevel=3)
     return table
-
-
-def require_function(field: str, function: object, names: Iterable[str], what: str) -> None:
-    """Refuse a function that cannot be called with arguments of these names; ``what`` says that it must be one of them."""
-    if not callable(function):
-        raise refused(field, function, f"it must be {what}")
-    try:
-        inspect.signature(function).bind(**dict.fromkeys(names))
-    except TypeError as problem:
-        raise SpecificationError(f"{field}: it must be {what}: {problem}") from None
-    except ValueError:  # it has no known signature
-        return
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-    from clustermodel.figures.study import StudyPlots
+    from clustermodel.figures.study_plots import StudyPlots
     from clustermodel.figures.terminal import TextTable
     from clustermodel.measure.input_notes import Note
 
@@ -160,7 +160,7 @@ class StudyTable:
     @property
     def plot(self) -> StudyPlots:
         """Figures of this table."""
-        from clustermodel.figures.study import StudyPlots  # noqa: PLC0415  matplotlib takes a second to import
+        from clustermodel.figures.study_plots import StudyPlots  # noqa: PLC0415  matplotlib takes a second to import
 
         return StudyPlots(self)
 

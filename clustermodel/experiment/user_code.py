@@ -1,6 +1,6 @@
-"""Code of users: whether code is theirs or installed, their exceptions in one line, and signals that stop a study.
+"""Code of users: whether code is theirs or installed, their exceptions in one line, and the time that a run may take.
 
-An exception of a user's code fails its run only; a signal stops the study.
+An exception of a user's code fails its run only; an interrupt of the process that runs the study stops the study.
 """
 
 import inspect
@@ -33,17 +33,6 @@ _INSISTING_S: Final = 0.5  # a run that catches the exception of its timeout get
 _MOST_CATCHES: Final = 10  # and after so many of them its worker process ends
 
 
-class Stopped(KeyboardInterrupt):
-    """A signal asked to stop the study."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)  # SimPy copies exceptions from their arguments
-        self.number = number
-
-    def __str__(self) -> str:
-        return f"interrupted by signal {self.number}; runs in the study's directory are kept, and the same call continues there"
-
-
 class RunTimeoutError(BaseException):
     """A run exceeded its timeout; a base exception, which the user's ``except Exception`` does not catch."""
 
@@ -51,27 +40,6 @@ class RunTimeoutError(BaseException):
 def in_main_thread() -> bool:
     """Return whether this thread is the one in which Python handles signals."""
     return threading.current_thread() is threading.main_thread()
-
-
-@contextmanager
-def stoppable() -> Iterator[None]:
-    """Raise :class:`Stopped` at Ctrl-C, so that any other ``KeyboardInterrupt`` is known to come from the user's code."""
-    handler = signal.getsignal(signal.SIGINT)
-    if not (in_main_thread() and callable(handler)):
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        try:
-            handler(number, frame)
-        except KeyboardInterrupt:
-            raise Stopped(number) from None
-
-    signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
 
 
 @contextmanager
@@ -100,8 +68,8 @@ def interrupts_held() -> Iterator[None]:
 
 
 def as_failure(problem: BaseException) -> str:
-    """Return a failure of a run: a line for an error of this package, else traceback and line; raise a request to stop."""
-    if isinstance(problem, Stopped):
+    """Return a failure of a run: a line for an error of this package, else traceback and line; raise what stops the study."""
+    if isinstance(problem, KeyboardInterrupt) and in_main_thread() and multiprocessing.parent_process() is None:
         raise problem
     if isinstance(problem, ClusterModelError | RunTimeoutError):
         return shortened(str(problem), _LONGEST_TRACEBACK)

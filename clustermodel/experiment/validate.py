@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 import numpy as np
 
 from clustermodel.errors import SpecificationError, counted, refused, visible
+from clustermodel.experiment.design import Draw, Levels, Measure, Tabulate, require_function
 from clustermodel.experiment.factors import Label, Trial, describe, label_key, plain
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.script import load_experiment
-from clustermodel.experiment.study import Draw, Experiment, Levels, Measure, Tabulate, require_function
+from clustermodel.experiment.study import Experiment
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import failure_line
 from clustermodel.measure.equivalence import MARGIN, Equivalence, Verdict, equivalence_test, looks_at, require_margin
@@ -112,7 +113,7 @@ class Verdicts:
     @property
     def plot(self) -> Figure:
         """The formula's values and the simulated means over the factor; over two numeric factors a map of verdicts too."""
-        from clustermodel.figures.study import formula_and_simulation  # noqa: PLC0415  matplotlib takes a second to import
+        from clustermodel.figures.study_plots import formula_and_simulation  # noqa: PLC0415  matplotlib takes a second to import
 
         return formula_and_simulation(self.frame, self.table.factors, quantity=self.quantity, relative=self.relative)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import platform
-import secrets
 import signal
 import threading
 import time
@@ -18,13 +17,15 @@ from importlib.metadata import version
 from multiprocessing import connection
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 from clustermodel.errors import SpecificationError
-from clustermodel.experiment import run_key
+from clustermodel.experiment.design import PLACEMENTS, RECORDED, RECORDS, STATES_OVER_TIME, Design
+from clustermodel.experiment.fingerprint import Sources
 from clustermodel.experiment.leftovers import end_at_once, end_forks_with_this_process, end_without_waiting
 from clustermodel.experiment.result import Result
-from clustermodel.experiment.run_key import JobsDigest, Opened, Run
+from clustermodel.experiment.run_key import JobsDigest, Opened, Run, difference, digest_of_jobs
 from clustermodel.experiment.scenario import NOTHING_PLAYED
 from clustermodel.experiment.user_code import as_failure, deadline
 from clustermodel.measure.columns import parquet
@@ -32,26 +33,20 @@ from clustermodel.measure.timeline import SHARE_OF
 from clustermodel.policies.registry import policy_names, register_policy, registered_policies
 from clustermodel.workload.table import JobSource, Workload
 
-if TYPE_CHECKING:
-    from clustermodel.experiment.study import Experiment
-
-_KEPT_EXPERIMENTS: Final = 4
 _LAST: Final = -1_000  # priority of what a process does when it ends; multiprocessing's least is -100
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Origin:
-    """The source from which every process makes the experiment: the experiment itself, or a script."""
+    """The source from which every process makes the experiment of one execution: the experiment itself, or a script."""
 
-    design: Experiment[Any] | None = None
+    design: Design[Any] | None = None
     pickled: bytes = b""  # the experiment and the user's registered policies, for other processes
     script: str = ""
     text: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)  # values of the script's parameters, as texts
-    load: Callable[[Path, str, Mapping[str, str]], Experiment[Any]] | None = None  # makes the experiment from these three
+    load: Callable[[Path, str, Mapping[str, str]], Design[Any]] | None = None  # makes the experiment from these three
     folder: str = field(default_factory=lambda: str(Path.cwd()))  # of the process that started the experiment
-    token: str = field(default_factory=lambda: secrets.token_hex(8))
-    """Identifies the execution: a worker makes the experiment again for each, since files may have changed."""
 
     def sent(self) -> Origin:
         """Return the origin in a form that other processes can receive."""
@@ -68,7 +63,7 @@ class Origin:
             ) from None
         return replace(self, design=None, pickled=pickled)
 
-    def open(self) -> Experiment[Any]:
+    def open(self) -> Design[Any]:
         """Make the experiment and return it."""
         if self.design is not None:
             return self.design
@@ -76,31 +71,25 @@ class Origin:
             return self.load(Path(self.script), self.text, self.settings)
         import cloudpickle  # noqa: PLC0415  an extra
 
-        design: Experiment[Any]
+        design: Design[Any]
         design, registered = cloudpickle.loads(self.pickled)
         for name in registered.keys() - set(policy_names()):
             register_policy(name, registered[name])
         return design
 
 
-_opened: dict[str, Opened] = {}
+# Of each execution; a worker makes the experiment again for the next one, since files may have changed.
+_opened: WeakKeyDictionary[Origin, Opened] = WeakKeyDictionary()
 
 
 def opened(origin: Origin) -> Opened:
     """Return the experiment of ``origin``, made once per process, with the identities of its measures before any run."""
-    if origin.token not in _opened:
-        design = origin.open()
-        made = Opened(design, sent=bool(origin.pickled), sources=run_key.Sources(origin.script, origin.text, origin.settings))
+    if origin not in _opened:
+        design = origin.open()  # before its sources, which its script imports
+        made = Opened(design, sent=bool(origin.pickled), sources=Sources(origin.script, origin.text, origin.settings))
         _ = made.measures
-        while len(_opened) >= _KEPT_EXPERIMENTS:
-            del _opened[next(iter(_opened))]
-        _opened[origin.token] = made
-    return _opened[origin.token]
-
-
-def forget(origin: Origin) -> None:
-    """Drop the experiment of ``origin`` and what is known of its jobs."""
-    _opened.pop(origin.token, None)
+        _opened[origin] = made
+    return _opened[origin]
 
 
 class Outcome(NamedTuple):
@@ -136,7 +125,7 @@ def _execute(experiment: Opened, run: Run) -> Outcome:
 
     def differs(digest_of: Callable[[JobSource], JobsDigest]) -> str:
         digests = [digest_of(source) for source in scenario.sources]
-        return run_key.difference(run, experiment.identify(run.trial, scenario, digests, run))
+        return difference(run, experiment.identify(run.trial, scenario, digests, run))
 
     if error := differs(experiment.jobs_of):
         return Outcome(error=error)
@@ -146,7 +135,7 @@ def _execute(experiment: Opened, run: Run) -> Outcome:
         result = scenario.run()
     seconds = time.perf_counter() - began
     in_memory = all(isinstance(source, Workload) for source in scenario.sources)
-    if not in_memory and (error := differs(run_key.digest_of_jobs)):
+    if not in_memory and (error := differs(digest_of_jobs)):
         return Outcome(error=error)  # the file of a stream has changed meanwhile
     wanted = experiment.design.tables_of(run.trial, history=run.history)
     tables = _tables(result, run.specification["machine"]) if wanted else {}
@@ -177,10 +166,6 @@ def prepare_process(origin: Origin) -> None:
         opened(origin)
 
 
-def prepared() -> None:
-    """Do nothing: a process that is there to do it has been prepared."""
-
-
 def execute_received(run: Run, timeout_s: float | None) -> Outcome:
     """Execute a run of the experiment that this process has received."""
     return execute(_received[0], run, timeout_s)
@@ -190,14 +175,14 @@ def _tables(result: Result, machine: Mapping[str, Any]) -> dict[str, bytes]:
     """Return the tables of a run as Parquet files; placements too, where they are known."""
     of_others = {share for part, share in SHARE_OF.items() if part not in machine}
     tables: dict[str, Any] = {
-        run_key.RECORDS: result.columns("jobs"),
-        run_key.STATES_OVER_TIME: {name: column for name, column in result.columns("states").items() if name not in of_others},
+        RECORDS: result.columns("jobs"),
+        STATES_OVER_TIME: {name: column for name, column in result.columns("states").items() if name not in of_others},
     }
     if result.slices is None or result.scenario.history:
-        tables[run_key.PLACEMENTS] = result.columns("placements")
+        tables[PLACEMENTS] = result.columns("placements")
     source = result.scenario.sources[0]
     if len(result.scenario.sources) == 1 and isinstance(source, Workload) and source.has_recorded_placements:
-        tables[run_key.RECORDED] = source.recorded_placements
+        tables[RECORDED] = source.recorded_placements
     return {name: parquet(table) for name, table in tables.items()}
 
 

@@ -30,7 +30,7 @@ from clustermodel.workload.speedup import LINEAR, Speedup
 
 if TYPE_CHECKING:
     from clustermodel.experiment.result import Result
-    from clustermodel.experiment.scenario import Scenario
+    from clustermodel.experiment.specification import Specification
 
 # Shares above which a note says so:
 KILLED_SHARE: Final = 0.05  # of jobs killed at the wall-time limit
@@ -348,7 +348,7 @@ class Costs(NamedTuple):
     speedup: Speedup
 
     @classmethod
-    def of(cls, scenario: Scenario) -> Costs:
+    def of(cls, scenario: Specification) -> Costs:
         """Return what a run may use, before it."""
         policy = make_policy(scenario.policy)
         uses = dependencies_of(policy)

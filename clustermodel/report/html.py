@@ -25,9 +25,9 @@ from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
 from clustermodel.errors import SpecificationError, counted, in_words
+from clustermodel.experiment.design import PLACEMENTS, RECORDED, RECORDS, STATES_OVER_TIME
 from clustermodel.experiment.exhibits import stored_exhibits
 from clustermodel.experiment.factors import describe
-from clustermodel.experiment.run_key import PLACEMENTS, RECORDED, RECORDS, STATES_OVER_TIME
 from clustermodel.experiment.store import RunFile, Store
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.figures.run import ACCOUNT_COLOURS, SHARE_COLUMNS, account_shares

@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
+from clustermodel.experiment.design import Measure
 from clustermodel.experiment.factors import Label
 from clustermodel.experiment.result import Result
-from clustermodel.experiment.study import Measure
 from clustermodel.experiment.study_table import MissingValueError, StudyTable
 from clustermodel.measure.statistics import LEVEL, Interval
 from clustermodel.text.formatting import cell

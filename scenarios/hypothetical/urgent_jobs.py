@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, Result, Scenario, Study, StudyTable, TimeSlicing, Workload
-from clustermodel.experiment.study import Measure
+from clustermodel.experiment.design import Measure
 from clustermodel.measure.job_table import Jobs
 from clustermodel.report.measure_table import Columns, Relative, Scaled, by_class, class_measures, measure_table
 from clustermodel.workload.synthetic import study_jobs

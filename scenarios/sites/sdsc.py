@@ -37,7 +37,7 @@ from clustermodel import (
     Workload,
     read_swf,
 )
-from clustermodel.experiment.study import Measure
+from clustermodel.experiment.design import Measure
 from clustermodel.report.measure_table import Scaled, by_class, measure_table
 from clustermodel.site.recorded_schedule import RecordedSchedule
 

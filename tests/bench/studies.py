@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple
 from clustermodel import sweep
 from clustermodel.experiment.executor import Progress
 from clustermodel.experiment.factors import Trial
+from clustermodel.experiment.run_key import Opened
 from clustermodel.experiment.script import origin_of_script
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study_table import StudyTable
@@ -157,10 +158,10 @@ def overhead(*, jobs: int = 2_000, replications: int = 50) -> Overhead:
     origin = Origin(design=design)
     experiment = opened(origin)
     others_first = replace(design, seed=design.seed + 1)
-    others_first.runs(others_first.trials(others_first.first_table())[:1], experiment)  # imports, and no job of this study
+    Opened(others_first).runs(others_first.trials(others_first.first_table())[:1])  # imports, and no job of this study
     trials = design.trials(design.first_table())
     began, cpu_began = perf_counter(), process_time()
-    runs = design.runs(trials, experiment)
+    runs = experiment.runs(trials)
     key, key_wall = process_time() - cpu_began, perf_counter() - began
     first, *others = (execute(origin, run) for run in (runs[0], *(run for run in runs if run.trial.replication == 2)))
     assert not first.error
@@ -270,7 +271,7 @@ def on_dask(workers: int, *, runs: int = 800, sleep_s: float = 0.2) -> OnDask:
     replications = runs // POLICIES
     origin = origin_of_script(SCRIPT, settings(jobs=20, replications=replications, sleep_s=sleep_s))
     experiment = opened(origin)
-    some = experiment.design.runs(experiment.design.trials(experiment.design.first_table())[:10], experiment)
+    some = experiment.runs(experiment.design.trials(experiment.design.first_table())[:10])
     execute(origin, some[0])  # imports
     began = perf_counter()
     for run in some[1:]:

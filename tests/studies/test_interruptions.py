@@ -68,7 +68,6 @@ study = Study.grid(name="raising", workloads={{"jobs": synthetic_workload(jobs=2
         ("decide", "SystemExit", 1),
         ("decide", "SystemExit(0)", 2),
         ("decide", "GeneratorExit", 1),
-        ("decide", "KeyboardInterrupt", 1),
         ("decide", "KeyboardInterrupt", 2),
         ("decide", "BaseException('x')", 2),
         ("start", "TypeError('there is no start')", 1),
@@ -84,6 +83,15 @@ def test_whatever_a_policy_raises_fails_its_run_only(method: str, problem: str, 
     kind, _, text = problem.partition("(")
     expected = kind + (": " + text.strip("')") if text else "")
     assert error.splitlines()[-1] == f"{script}:9: {expected}"  # their file and line
+
+
+def test_an_interrupt_in_this_process_stops_the_study_and_keeps_what_is_done(tmp_path: Path) -> None:
+    script = tmp_path / "raising.py"
+    script.write_text(RAISING.format(method="decide", problem="KeyboardInterrupt"))
+    with pytest.raises(KeyboardInterrupt):
+        serial(script, tmp_path / "out")
+    with Store.read(tmp_path / "out") as store:
+        assert store.states() == {"pending": 2, "done": 1, "failed": 0}
 
 
 def test_a_failed_run_shows_where_and_the_whole_only_if_asked(

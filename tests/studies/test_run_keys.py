@@ -109,7 +109,7 @@ def folder(tmp_path: Path) -> Path:
 def keys(folder: Path) -> dict[tuple[str, str], str]:
     """Return the keys of all runs by workload and policy."""
     mine = opened(origin_of_script(folder / "study.py"))
-    runs = mine.design.runs(mine.design.trials(mine.design.first_table()), mine)
+    runs = mine.runs(mine.design.trials(mine.design.first_table()))
     return {(str(workload), str(policy).partition(":")[0]): run.key for run in runs for workload, policy in [run.trial.point]}
 
 
@@ -249,7 +249,7 @@ def test_a_name_that_another_script_registers_meanwhile_fails_the_run(tmp_path: 
         )
     one = origin_of_script(tmp_path / "one.py")
     mine = opened(one)
-    (run,) = mine.design.runs(mine.design.trials(mine.design.first_table()), mine)
+    (run,) = mine.runs(mine.design.trials(mine.design.first_table()))
     origin_of_script(tmp_path / "two.py").open()
     outcome = execute(one, run)
     assert outcome.error == "policy mine: another script has registered this name meanwhile"

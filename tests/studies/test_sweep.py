@@ -51,7 +51,7 @@ def held(directory: Path) -> dict[str, dict[str, Any]]:
 
 def runs_of(study: Experiment[Any]) -> list[Run]:
     """Return the runs of an experiment as they are before any is finished."""
-    return study.runs(study.trials(study.first_table()), Opened(study))
+    return Opened(study).runs(study.trials(study.first_table()))
 
 
 def serial(source: Experiment[Any] | str | Path, directory: str | Path, **options: Any) -> StudyTable:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from clustermodel import SpecificationError, synthetic_workload
-from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME
+from clustermodel.experiment.design import PLACEMENTS, RECORDS, STATES_OVER_TIME
 from clustermodel.experiment.store import RUNS, STUDY_FILE, Store
 from clustermodel.experiment.study import Study
 from clustermodel.report.write import write_report

@@ -1,6 +1,7 @@
 """The structure of docs/design: which part may import which at run time, no import circle, and one part that knows SimPy."""
 
 import ast
+from collections import Counter
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -54,10 +55,10 @@ MAY_IMPORT = {
 
 
 @cache
-def imports(path: Path) -> set[str]:
-    """Every module that a file imports at run time: at the top or in a function; not what it imports for types only."""
+def imports(path: Path, *, types: bool = False) -> set[str]:
+    """Every module that a file imports: at run time, at the top or in a function, and with ``types`` for types only."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in tree.body:
+    for node in () if types else tree.body:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             node.body = []
     found: set[str] = set()
@@ -79,10 +80,10 @@ def name_of(path: Path) -> str:
     return ".".join(("clustermodel", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
 
 
-def import_graph() -> dict[str, set[str]]:
-    """Module -> the modules of the package that it imports at run time; the package itself looks names up on use."""
+def import_graph(*, types: bool = False) -> dict[str, set[str]]:
+    """Module -> the modules of the package that it imports; the package itself looks names up on use."""
     modules = {name_of(path): path for path in MODULES if path != ROOT / "__init__.py"}
-    graph = {name: imports(path) & modules.keys() - {name} for name, path in modules.items()}
+    graph = {name: imports(path, types=types) & modules.keys() - {name} for name, path in modules.items()}
     graph["clustermodel.cli.main"] |= {f"clustermodel.cli.{module}" for module, _ in COMMANDS.values()}  # when they are used
     return graph
 
@@ -104,6 +105,17 @@ def test_there_is_no_import_circle() -> None:
     graph = import_graph()
     assert {"clustermodel.experiment.scenario", "clustermodel.figures.run", "clustermodel.cli.run_command"} <= graph.keys()
     assert "clustermodel.sim.coordinator" in graph["clustermodel.sim.simulation"]
+    try:
+        list(TopologicalSorter(graph).static_order())
+    except CycleError as problem:
+        pytest.fail(" -> ".join(reversed(problem.args[1])))
+
+
+@pytest.mark.parametrize("part", ["experiment"])
+def test_nor_is_there_one_of_types_in(part: str) -> None:
+    """Two modules that know each other's types are one thing, or one of them holds two."""
+    within = {name for name in import_graph() if name.startswith(f"clustermodel.{part}.")}
+    graph = {name: known & within for name, known in import_graph(types=True).items() if name in within}
     try:
         list(TopologicalSorter(graph).static_order())
     except CycleError as problem:
@@ -136,3 +148,9 @@ def test_only_predictors_look_at_run_times() -> None:
 
 def test_at_most_ten_modules_are_at_the_top() -> None:
     assert len(list(ROOT.glob("*.py"))) <= 10
+
+
+@pytest.mark.parametrize("part", ["experiment", "cli"])
+def test_no_two_modules_have_the_name_of_one_in(part: str) -> None:
+    names = Counter(path.name for path in MODULES if path.name != "__init__.py")
+    assert not [path for path in (ROOT / part).glob("[!_]*.py") if names[path.name] > 1]

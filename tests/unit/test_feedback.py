@@ -173,7 +173,7 @@ def test_feedback_is_part_of_the_key_of_a_run() -> None:
         cm.Scenario(machine=cm.Machine(nodes=1), workload=one, name=str(at)) for at, one in enumerate([*workloads, plain])
     ]
     study = cm.Study.of_scenarios("feedback", scenarios)
-    keys = [run.key for run in study.runs(study.trials(study.first_table()), Opened(study))]
+    keys = [run.key for run in Opened(study).runs(study.trials(study.first_table()))]
     assert len(set(keys)) == 4
 
 

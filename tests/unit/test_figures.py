@@ -629,7 +629,7 @@ def test_a_factor_named_like_an_outcome_distinguishes_the_points_of_a_tables_cur
 )
 def test_the_figures_of_a_study_have_the_arguments_of_the_functions(name: str) -> None:
     from clustermodel.figures import curves_bars, maps
-    from clustermodel.figures.study import StudyPlots
+    from clustermodel.figures.study_plots import StudyPlots
 
     function = getattr(curves_bars, name, None) or getattr(maps, name)
     method = getattr(StudyPlots(None), name)  # type: ignore[arg-type]

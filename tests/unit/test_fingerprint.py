@@ -27,7 +27,7 @@ import pytest
 from scipy import stats
 
 from clustermodel import SpecificationError
-from clustermodel.experiment.run_key import Sources, fingerprint
+from clustermodel.experiment.fingerprint import Sources, fingerprint
 from clustermodel.experiment.script import run_script
 from clustermodel.policies.backfilling.scheduler import Backfilling
 from clustermodel.policies.easy import Easy
@@ -255,7 +255,7 @@ def test_submodules_that_only_a_function_imports_count(tmp_path: Path) -> None:
 def test_it_is_the_same_in_every_process(tmp_path: Path) -> None:
     """Neither addresses, nor the order of sets of texts, nor where the file is count."""
     program = (
-        "import sys; from pathlib import Path; from clustermodel.experiment.run_key import fingerprint\n"
+        "import sys; from pathlib import Path; from clustermodel.experiment.fingerprint import fingerprint\n"
         "from clustermodel.experiment.script import run_script\n"
         "path = Path(sys.argv[1]); found = run_script(path, path.read_text())['Mine']()\n"
         "print(fingerprint(found, 'mine'))"
@@ -390,13 +390,12 @@ LOCK = threading.Lock()
 @pytest.mark.parametrize(
     ("thing", "message"),
     [
-        (LOCK, "policy x: is a lock of which neither source nor value is known"),
-        ({"a": [memoryview(b"")]}, "policy x: reaches a, a .*, of which neither source nor value is known"),
-        ((one for one in "ab"), "policy x: is a generator of which neither source nor value is known"),
-        (eval("lambda: 1"), "policy x: is a function whose source is not known"),
+        (LOCK, "policy x: it holds a lock, whose value is not known"),
+        ({"a": [memoryview(b"")]}, "policy x: it holds a memoryview, whose value is not known"),
+        ((one for one in "ab"), "policy x: it holds a generator, whose value is not known"),
     ],
 )
-def test_what_has_no_source_and_no_value_is_refused_in_one_line(thing: object, message: str) -> None:
+def test_what_has_no_value_is_refused_in_one_line(thing: object, message: str) -> None:
     with pytest.raises(SpecificationError, match=message) as refused:
         fingerprint(thing, "policy x")
     assert "\n" not in str(refused.value)
@@ -409,3 +408,22 @@ def test_functions_of_the_same_name_are_told_apart() -> None:
     assert fingerprint(first, "x") == fingerprint(again, "x") != fingerprint(second, "x")
     same = [lambda job: job.user in {"a", "b", *"cd"}, lambda job: job.user in {"a", "b", *"ce"}]
     assert fingerprint(same[0], "x") != fingerprint(same[1], "x")
+
+
+def test_functions_without_a_file_are_told_apart_by_their_code() -> None:
+    texts = "lambda: 1", "lambda: 1", "lambda: 2", "lambda: LIMIT"
+    spaces = {}, {}, {}, {"LIMIT": 3}
+    first, again, second, third = (fingerprint(eval(text, space), "x") for text, space in zip(texts, spaces, strict=True))
+    assert first == again
+    assert len({first, second, third, fingerprint(eval(texts[3], {"LIMIT": 4}), "x")}) == 4
+
+
+def test_a_class_that_is_changed_in_a_loop_counts_with_its_values() -> None:
+    class Mine(Fcfs):
+        depth = 1
+
+    found = []
+    for depth in (1, 2, 1):
+        Mine.depth = depth
+        found.append(fingerprint(Mine(), "mine"))
+    assert found[0] == found[2] != found[1]

@@ -148,7 +148,7 @@ def test_labels_are_part_of_the_key_of_a_run(parts: dict[str, cm.Workload]) -> N
     workloads = [cm.merge(day=day, night=night), cm.merge(day=night, night=day), cm.merge(a=day, b=night), [day, night]]
     scenarios = [cm.Scenario(machine=MACHINE, workload=one, name=str(at)) for at, one in enumerate(workloads)]
     study = cm.Study.of_scenarios("labels", scenarios)
-    assert len({run.key for run in study.runs(study.trials(study.first_table()), Opened(study))}) == 4
+    assert len({run.key for run in Opened(study).runs(study.trials(study.first_table()))}) == 4
 
 
 def test_metrics_of_groups_are_those_of_their_jobs_but_for_rounding() -> None:

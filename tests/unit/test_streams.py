@@ -136,7 +136,7 @@ def test_a_study_tells_streams_apart_by_the_jobs_that_are_run() -> None:
         for at, jobs in enumerate(([one, other], [other, one], [one, one], [one], one.split("user")))
     ]
     study = Study.of_scenarios("streams", scenarios)
-    runs = study.runs(study.trials(study.first_table()), Opened(study))
+    runs = Opened(study).runs(study.trials(study.first_table()))
     assert len({run.key for run in runs}) == len(scenarios)
     scenario = pickle.loads(pickle.dumps(scenarios[0]))  # as it is sent to a worker
     assert scenario.run().jobs.equals(scenarios[0].run().jobs)

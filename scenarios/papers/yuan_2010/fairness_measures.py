@@ -6,7 +6,7 @@ from typing import Final
 import pandas as pd
 
 from clustermodel import Result, delays_by_later_jobs
-from clustermodel.experiment.study import Measure
+from clustermodel.experiment.design import Measure
 
 GROUPS: Final = ("wide", "narrow")
 """Jobs of more than a quarter of the machine, and the others (section 5.2)."""

@@ -29,7 +29,7 @@ import pandas as pd
 from fairness_measures import fairness_measure
 
 from clustermodel import Machine, Scenario, Study, StudyTable
-from clustermodel.experiment.study import MEASURED
+from clustermodel.experiment.design import MEASURED
 from clustermodel.report.measure_table import Columns, Scaled, measure_table, published_table, readings_table
 from clustermodel.workload.synthetic import study_jobs
 

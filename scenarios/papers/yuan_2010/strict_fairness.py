@@ -27,7 +27,7 @@ from fairness_measures import delayed_measure, fairness_measure
 from matplotlib.figure import Figure
 
 from clustermodel import Machine, Scenario, Study, StudyTable
-from clustermodel.experiment.study import MEASURED
+from clustermodel.experiment.design import MEASURED
 from clustermodel.report.measure_table import Columns, Scaled, by_class, class_measures, measure_table, published_table
 from clustermodel.workload.synthetic import study_jobs
 

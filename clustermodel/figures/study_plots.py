@@ -91,7 +91,7 @@ class StudyPlots:
         return {"at": x, **options} if x in self._table.factors else options
 
     def capacity(self, *, by: str = "policy") -> Figure:
-        """Return :func:`~clustermodel.figures.study.account_bars` of the table: what capacity was used for."""
+        """Return :func:`~clustermodel.figures.study_plots.account_bars` of the table: what capacity was used for."""
         return account_bars(self._table, by=by)
 
 
