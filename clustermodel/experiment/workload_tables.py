@@ -36,8 +36,8 @@ SOURCES: Final = get_args(Source)  # the keys of which a table has exactly one
 TYPES: Final[dict[str, type]] = {
     kind: getattr(module, kind)
     for module, kinds in (
-        (distributions, "Exponential Lognormal LogUniform TwoStageUniform Zipf BySize HyperErlang"),
-        (job_stream, "Poisson MarkovModulated Renewal Bursts Cycle Sessions ClosedUsers"),
+        (distributions, "Exponential Lognormal TwoStageUniform Zipf BySize HyperErlang"),
+        (job_stream, "Poisson Renewal Bursts Cycle Sessions ClosedUsers"),
         (estimate_models, "FactorEstimates PhiEstimates RoundedEstimates"),
     )
     for kind in kinds.split()

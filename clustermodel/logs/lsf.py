@@ -34,7 +34,6 @@ def read_lsf(
     *,
     unit: str = "auto",
     processors_from: str = "allocated",
-    use_estimates: bool = True,
     feedback: bool = False,
 ) -> Workload:
     """Read accounting records of LSF (``lsb.acct``) into memory.
@@ -47,8 +46,7 @@ def read_lsf(
     Arguments, result and errors are those of :func:`~clustermodel.logs.sacct.read_sacct`.  By default a node of the
     workload is a slot (a core), which is what LSF allocates; with ``unit="nodes"`` it is a host.
     """
-    options = {"unit": unit, "processors_from": processors_from, "use_estimates": use_estimates, "feedback": feedback}
-    jobs = logs.LogJobs(path, **options)
+    jobs = logs.LogJobs(path, unit=unit, processors_from=processors_from, feedback=feedback)
     _read(jobs)
     return jobs.workload("accounting records of LSF", methodcaller("split", " "), slots=True)
 

@@ -76,7 +76,7 @@ def test_the_estimate_is_the_hard_limit_of_the_run_time(
 ) -> None:
     workload = read(record(category=category))
     assert workload.frame["estimate_s"].tolist() == [estimate_s]
-    assert read(record(category=category), use_estimates=False).frame["estimate_s"].tolist() == [600]
+    assert read(record(category=category)).with_perfect_estimates().frame["estimate_s"].tolist() == [600]
 
 
 @pytest.mark.parametrize("name", ["a:b", "1:2:3", "x:12:sge:0", "", "ä ö", ":", "7:8:9:1600000000:1600000000"])
