@@ -75,7 +75,7 @@ from .workload.distributions import (
     TwoStageUniform as TwoStageUniform, Zipf as Zipf,
 )
 from .workload.estimate_models import (
-    FactorEstimates as FactorEstimates, PhiEstimates as PhiEstimates, RoundedEstimates as RoundedEstimates,
+    FactorEstimates as FactorEstimates, PhiEstimates as PhiEstimates,
 )
 from .workload.provenance import ImportReport as ImportReport, Provenance as Provenance
 from .workload.table import JobSource as JobSource, Workload as Workload

@@ -38,7 +38,7 @@ TYPES: Final[dict[str, type]] = {
     for module, kinds in (
         (distributions, "Exponential Lognormal TwoStageUniform Zipf BySize HyperErlang"),
         (job_stream, "Poisson Renewal Bursts Cycle Sessions ClosedUsers"),
-        (estimate_models, "FactorEstimates PhiEstimates RoundedEstimates"),
+        (estimate_models, "FactorEstimates PhiEstimates"),
     )
     for kind in kinds.split()
 }

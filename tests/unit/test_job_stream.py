@@ -205,12 +205,6 @@ def test_estimates() -> None:
     assert np.allclose(twice.seconds("estimate"), 2 * twice.seconds("run"), rtol=1e-6)
     phi = stream(run_s=cm.Exponential(600), estimates=cm.PhiEstimates(0.5)).generate(jobs=4000)
     assert abs((phi.column("run") == phi.column("estimate")).mean() - 0.5) < 4.4 * 0.5 / np.sqrt(4000)
-    model = cm.RoundedEstimates(values_s=(60, 600))
-    rng = np.random.default_rng(1)
-    assert model.estimate(np.array([1, 60, 61, 600, 601, 1200.5]), rng).tolist() == [60, 60, 600, 600, 1200, 1800]
-    popular = stream(run_s=cm.Exponential(6000), estimates=cm.RoundedEstimates(estimates=cm.PhiEstimates())).generate(jobs=1000)
-    assert (popular.column("estimate") >= popular.column("run")).all()
-    assert (popular.seconds("estimate") % 60 == 0).all()
 
 
 def test_memory_priority_and_users_are_kept_with_the_jobs() -> None:
@@ -268,7 +262,6 @@ class Broken:
         (lambda: cm.BySize((8, 4), (1, 2, 3)), "BySize.boundaries: .* they must rise"),
         (lambda: cm.BySize((8,), (1,)), "BySize.distributions: 1 are given; there must be 2"),
         (lambda: cm.ClosedUsers(users=0, think_time_s=1), "ClosedUsers.users: 0 is not allowed"),
-        (lambda: cm.RoundedEstimates(values_s=(2, 1)), "RoundedEstimates.values_s: .* it must be times that rise"),
         (lambda: stream().generate(), "give either jobs or days"),
         (lambda: stream().generate(jobs=1, days=1), "give either jobs or days"),
         (lambda: stream().generate(jobs=0), "jobs: 0 is not allowed"),

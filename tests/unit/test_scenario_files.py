@@ -23,7 +23,7 @@ DAY = cm.JobStream(
     arrivals=cm.Cycle(cm.Bursts(arrivals=cm.Poisson(per_hour=30), jobs=scipy.stats.geom(1 / 5))),
     nodes={1: 0.3, 8: 0.7},
     run_s=cm.BySize((8,), (cm.Lognormal(mean=600, cv=2), cm.HyperErlang.from_mean(300, 2.0))),
-    estimates=cm.RoundedEstimates(estimates=cm.PhiEstimates(0.3)),
+    estimates=cm.PhiEstimates(0.3),
     users=cm.Zipf(20),
     memory_gib=[1, 2.5],
     name="day",
