@@ -22,7 +22,7 @@ from clustermodel.workload.job import UNSET
 from clustermodel.workload.provenance import JOBS
 from clustermodel.workload.table import Workload
 
-_RECORD: Final = re.compile(
+RECORD: Final = re.compile(
     r"(?:[^;=\n]{1,4096}?[:-])?(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)(?:\.\d+)?;([A-Za-z]);([^;]*);(.*)", re.ASCII | re.DOTALL
 )
 _TYPES: Final = {
@@ -60,11 +60,6 @@ def read_pbs(
     return jobs.workload("accounting records of PBS", methodcaller("split", ","))
 
 
-def is_pbs(text: str) -> bool:
-    """Return whether a line is an accounting record of PBS."""
-    return _RECORD.fullmatch(text) is not None
-
-
 class _Reader:
     """Reads the records of a log into ``jobs``."""
 
@@ -76,7 +71,7 @@ class _Reader:
 
     def take(self, line: str) -> str | None:
         """Take up a line; return what it counts as, ``None`` if it is no record.  ``ValueError`` names a wrong field."""
-        if (match := _RECORD.fullmatch(line)) is None:
+        if (match := RECORD.fullmatch(line)) is None:
             return None
         stamp, kind, job, text = match.groups()
         if kind in ("E", "R"):

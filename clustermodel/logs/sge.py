@@ -19,7 +19,7 @@ from clustermodel.workload.provenance import JOBS
 from clustermodel.workload.table import Workload
 
 _NUMBER: Final = r"-?\d[\d.]*(?:[eE][-+]?\d+)?"
-_RECORD: Final = re.compile(
+RECORD: Final = re.compile(
     r"(?P<queue>[^:\s][^:]*):(?P<host>[^:]*):(?P<group>[^:]*):(?P<user>[^:]*):(?P<name>.*?):(?P<number>\d{1,15}):"
     r"(?P<account>[^:]*):-?\d{1,9}:(?P<submit>\d{1,13}):(?P<start>\d{1,13}):(?P<end>\d{1,13}):(?P<failed>\d{1,4}):"
     rf"(?P<status>-?\d{{1,9}}):(?P<wallclock>{_NUMBER})(?::{_NUMBER}){{17}}:(?P<project>[^:]*):[^:]*:(?P<environment>[^:]*):"
@@ -58,14 +58,9 @@ def read_sge(
     return jobs.workload("accounting records of Grid Engine", methodcaller("split", " "), slots=True)
 
 
-def is_sge(text: str) -> bool:
-    """Return whether a line is an accounting record of Grid Engine."""
-    return _RECORD.fullmatch(text) is not None
-
-
 def _take(jobs: logs.LogJobs, line: str) -> str | None:
     """Add the job of a record; return what its line counts as, ``None`` if it is none.  ``ValueError`` names a wrong field."""
-    if (record := _RECORD.fullmatch(line)) is not None:
+    if (record := RECORD.fullmatch(line)) is not None:
         return _job(jobs, record)
     return logs.COMMENTS if line.startswith("#") else logs.BLANK if len(line.strip()) <= 1 else None  # as qacct does
 

@@ -16,13 +16,10 @@ from time import perf_counter
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from clustermodel.errors import ClusterModelError, SpecificationError, TraceError, in_words, quoted, shown
-from clustermodel.logs import json_files
+from clustermodel.logs import json_files, lsf, pbs, sge
 from clustermodel.logs.csv_jobs import read_csv
-from clustermodel.logs.lsf import is_lsf, read_lsf
 from clustermodel.logs.muri import is_muri, read_muri
-from clustermodel.logs.pbs import is_pbs, read_pbs
 from clustermodel.logs.sacct import SACCT_COMMAND, is_sacct, read_sacct
-from clustermodel.logs.sge import is_sge, read_sge
 from clustermodel.logs.simulator_json import read_batsim, refuse_elastisim
 from clustermodel.plugins import READERS, Plugin, made_by, plugins
 from clustermodel.text.files import is_compressed, text_lines, without_compression
@@ -75,9 +72,9 @@ _DEFAULTS: Final = {
 _OF_LOGS: Final = ("unit", "processors_from", "feedback")
 _OF_SWF: Final = ("processors_from", "use_estimates", "keep", "scale", "lenient", "feedback", "waits")
 SWF: Final = Format("swf", lambda lines: bool(lines) and _SWF_LINE.match(lines[0]) is not None, read_swf, _OF_SWF)
-PBS: Final = Format("pbs", lambda lines: any(map(is_pbs, lines)), read_pbs, _OF_LOGS)
-LSF: Final = Format("lsf", lambda lines: any(map(is_lsf, lines)), read_lsf, _OF_LOGS)
-SGE: Final = Format("sge", lambda lines: any(map(is_sge, lines)), read_sge, _OF_LOGS)
+PBS: Final = Format("pbs", lambda lines: any(map(pbs.RECORD.fullmatch, lines)), pbs.read_pbs, _OF_LOGS)
+LSF: Final = Format("lsf", lambda lines: any(map(lsf.RECORD.fullmatch, lines)), lsf.read_lsf, _OF_LOGS)
+SGE: Final = Format("sge", lambda lines: any(map(sge.RECORD.fullmatch, lines)), sge.read_sge, _OF_LOGS)
 SACCT: Final = Format("sacct", lambda lines: any(map(is_sacct, lines)), read_sacct, (*_OF_LOGS, "timezone", "cluster"))
 MURI: Final = Format("muri", lambda lines: bool(lines) and is_muri(lines[0]), read_muri)
 BATSIM: Final = Format("batsim", lambda _: False, read_batsim)

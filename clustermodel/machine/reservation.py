@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from clustermodel.errors import SpecificationError, quoted
-from clustermodel.machine.node_ranges import bounds_of, ranges_of
+from clustermodel.machine.named_nodes import bounds_of, ranges_of
 from clustermodel.text.key_values import number_in, values_by_field
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import require, seconds_fields

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clustermodel import Machine, Scenario, TraceError, Workload, read_sge, read_trace
-from clustermodel.logs.sge import is_sge
+from clustermodel.logs.sge import RECORD
 from clustermodel.logs.trace_file import require_log
 from tests.shared_data import SHARED
 
@@ -127,9 +127,9 @@ def test_a_rescheduled_job_may_follow_its_attempt(read: Callable[..., Workload])
 
 
 def test_only_records_of_grid_engine_are_recognised(write_trace: Callable[..., Path]) -> None:
-    assert is_sge(record())
-    assert not is_sge(record(slots="x"))
-    assert not is_sge("03/27/2015 00:06:27;E;25.b0;user=u4 queue=q3 ctime=1427422724")
-    assert not is_sge("1 0 5 60 2 -1 -1 2 60 -1 1 1 1 -1 1 -1 -1 -1")
+    assert RECORD.fullmatch(record())
+    assert not RECORD.fullmatch(record(slots="x"))
+    assert not RECORD.fullmatch("03/27/2015 00:06:27;E;25.b0;user=u4 queue=q3 ctime=1427422724")
+    assert not RECORD.fullmatch("1 0 5 60 2 -1 -1 2 60 -1 1 1 1 -1 1 -1 -1 -1")
     with pytest.raises(TraceError, match="it has no accounting records of Grid Engine"):
         read_sge(write_trace("all.q:n1:g:u:job", name="accounting"))

@@ -1,7 +1,8 @@
-"""Nodes as specifications name them: a text as ``"0-59,62"``, or a sequence of numbers."""
+"""Nodes as specifications name them, a text as ``"0-59,62"`` or a sequence of numbers, and sets of nodes that have a name."""
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import clustermodel.validation as check
 from clustermodel.machine.node_set import from_members, text, union
@@ -30,3 +31,24 @@ def bounds_of(field: str, nodes: object) -> tuple[int, ...]:
 def ranges_of(field: str, nodes: object) -> str:
     """Return the same nodes as a text, ``"0-59,62"``."""
     return text(bounds_of(field, nodes)).replace(" ", ",")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedNodes:
+    """A set of nodes that has a name."""
+
+    name: str
+    """The name that jobs give; a job may give several, separated by commas."""
+    nodes: str | Sequence[int]
+    """Its nodes, counted from 0: as text, ``"0-59,62"``, or a sequence of numbers."""
+
+    def __post_init__(self) -> None:
+        kind = type(self).__name__
+        known = isinstance(self.name, str) and self.name and "," not in self.name
+        require(known, f"{kind}.name", self.name, "it must be a text without commas")
+        object.__setattr__(self, "nodes", ranges_of(f"{kind}.nodes", self.nodes))
+
+    @property
+    def node_set(self) -> tuple[int, ...]:
+        """Its nodes as ranges, (first, after the last, ...)."""
+        return bounds_of("nodes", self.nodes)
