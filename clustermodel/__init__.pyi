@@ -71,18 +71,18 @@ from .measure.statistics import (
 from .ticks import TICKS_PER_SECOND as TICKS_PER_SECOND, to_seconds as to_seconds, to_ticks as to_ticks
 from .logs.csv_jobs import read_csv as read_csv
 from .workload.distributions import (
-    BySize as BySize, Exponential as Exponential, HyperErlang as HyperErlang, LogUniform as LogUniform, Lognormal as Lognormal,
+    BySize as BySize, Exponential as Exponential, HyperErlang as HyperErlang, Lognormal as Lognormal,
     TwoStageUniform as TwoStageUniform, Zipf as Zipf,
 )
 from .workload.estimate_models import (
-    FactorEstimates as FactorEstimates, PhiEstimates as PhiEstimates, RoundedEstimates as RoundedEstimates,
+    FactorEstimates as FactorEstimates, PhiEstimates as PhiEstimates,
 )
 from .workload.provenance import ImportReport as ImportReport, Provenance as Provenance
 from .workload.table import JobSource as JobSource, Workload as Workload
 from .workload.trace_facts import trace_facts as trace_facts
 from .workload.job_stream import (
     ArrivalProcess as ArrivalProcess, Bursts as Bursts, ClosedUsers as ClosedUsers, Cycle as Cycle, JobStream as JobStream,
-    MarkovModulated as MarkovModulated, Poisson as Poisson, Sessions as Sessions,
+    Poisson as Poisson, Sessions as Sessions,
 )
 from .logs.lsf import read_lsf as read_lsf
 from .workload.malleable import Malleable as Malleable

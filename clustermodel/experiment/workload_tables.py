@@ -36,9 +36,9 @@ SOURCES: Final = get_args(Source)  # the keys of which a table has exactly one
 TYPES: Final[dict[str, type]] = {
     kind: getattr(module, kind)
     for module, kinds in (
-        (distributions, "Exponential Lognormal LogUniform TwoStageUniform Zipf BySize HyperErlang"),
-        (job_stream, "Poisson MarkovModulated Renewal Bursts Cycle Sessions ClosedUsers"),
-        (estimate_models, "FactorEstimates PhiEstimates RoundedEstimates"),
+        (distributions, "Exponential Lognormal TwoStageUniform Zipf BySize HyperErlang"),
+        (job_stream, "Poisson Renewal Bursts Cycle Sessions ClosedUsers"),
+        (estimate_models, "FactorEstimates PhiEstimates"),
     )
     for kind in kinds.split()
 }

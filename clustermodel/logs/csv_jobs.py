@@ -1,4 +1,4 @@
-"""Jobs from tables in text files, a line each: any columns, with a mapping, and the workloads of Zhao et al. 2022 (Muri)."""
+"""Jobs from tables in text files, a line each, with any columns."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from clustermodel.errors import SpecificationError, TraceError, did_you_mean, nu
 from clustermodel.logs.sacct import STATUS, state_of
 from clustermodel.logs.values import EARLIEST_S, NO_VALUE, Clock, duration
 from clustermodel.text.files import table_rows
-from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
+from clustermodel.ticks import LAST_TICK
 from clustermodel.validation import choice
 from clustermodel.workload.data_frame import COLUMNS_OF_JOBS, NAMES_OF_NUMBERS
-from clustermodel.workload.job import Demand, JobRow, OwnCosts
 from clustermodel.workload.job_columns import NAMED_COLUMNS
 from clustermodel.workload.provenance import Provenance, counts_in_words
 from clustermodel.workload.table import Workload
@@ -35,26 +34,12 @@ _LABELS: Final = ("stream", *NAMED_COLUMNS, *NAMES_OF_NUMBERS.values())
 _STAMPS: Final = ("submit_s", "start_s", "end_s")
 _PLACE: Final = re.compile(r"Workload\.from_frame: row (\d+): ")
 
-MURI_COLUMNS: Final = ("job_id", "num_gpu", "submit_time", "iterations", "iteration_time", "model_name")
-_MURI_GPUS: Final = 64
-_MURI_TICKS: Final = 1015  # microseconds per millisecond of iterations: the authors' factor of 1.015
-_MURI_RESTARTS: Final[dict[str, tuple[int, ...]]] = {
-    "vgg16": (7, 7, 8, 9, 9, 10),
-    "vgg19": (7, 7, 8, 9, 10, 10),
-    "resnet18": (4, 5, 5, 7, 7, 7),
-    "shufflenet_v2_x1_0": (4, 4, 5, 5, 7, 8),
-    "bert": (10, 10, 10, 10, 10, 10),
-    "gpt2": (10, 10, 10, 10, 10, 10),
-    "a2c": (38, 39, 39, 46, 46, 46),
-    "dqn": (5, 5, 6, 6, 8, 8),
-}
-"""Start-up cost of a model on 1, 2, 4, 8, 16 and 32 GPUs, seconds, as the authors of Muri measured it."""
-_MURI_SIZES: Final = (1, 2, 4, 8, 16, 32)
-_OTHER_RESTART: Final = 10
 _MOST_LISTED: Final = 50  # columns
 
 
-class _Line(NamedTuple):
+class Line(NamedTuple):
+    """A line of a table by column, and where it stands: ``path:line``."""
+
     place: str
     fields: dict[str, str]
 
@@ -66,9 +51,11 @@ class _Line(NamedTuple):
         return value
 
     def whole(self, name: str, *, least: int) -> int:
+        """Return a field as a whole number."""
         return round(self.number(name, f"a whole number >= {least}", lambda value: value >= least and value == round(value)))
 
     def refused(self, name: str, allowed: str) -> TraceError:
+        """Return the error of a field; ``allowed`` says what it must be."""
         value = self.fields[name]
         return TraceError(f"{self.place}: {name}: {quoted(value)} is not allowed{number_meant(value)}; {allowed}")
 
@@ -109,7 +96,7 @@ def read_csv(
         raise refused("read_csv: columns", columns, "it must be a dictionary: the columns of the file by field of a job")
     text, units = os.fspath(path), units or {}
     factors = {field: _factor(field, units.get(field), columns) for field in (*columns, *units)}
-    lines = list(_lines(text, tuple(columns.values())))
+    lines = list(lines_of(text, tuple(columns.values())))
     if not lines:
         raise TraceError(f"{text}: it has no jobs; at least one is needed")
     values: dict[str, Any] = {
@@ -182,7 +169,7 @@ def _factor(field: str, unit: str | None, columns: Mapping[str, str]) -> float:
     return known[choice(f"read_csv: units: {field}", unit, known)]
 
 
-def _value(line: _Line, field: str, column: str, factor: float) -> float | str | None:
+def _value(line: Line, field: str, column: str, factor: float) -> float | str | None:
     given = line.fields[column].strip()
     if given.lower() in NO_VALUE:
         return None
@@ -215,7 +202,7 @@ def _number(text: str) -> float | None:
     return None
 
 
-def _lines(path: str, needed: Sequence[str]) -> Iterator[_Line]:
+def lines_of(path: str, needed: Sequence[str]) -> Iterator[Line]:
     """Yield the lines of a table that has the columns needed; blank ones are skipped."""
     rows = table_rows(path, ",;\t")
     place, header = next(rows, (f"{path}:1", []))
@@ -224,39 +211,4 @@ def _lines(path: str, needed: Sequence[str]) -> Iterator[_Line]:
             names = [visible(shown(name)) for name in header[:_MOST_LISTED]] + ["..."] * (len(header) > _MOST_LISTED)
             hint = did_you_mean(column, header)
             raise TraceError(f"{place}: there is no column {quoted(column)}{hint}; there are {', '.join(names) or 'none'}")
-    return (_Line(place, dict(zip(header, fields, strict=True))) for place, fields in rows)
-
-
-def is_muri(text: str) -> bool:
-    """Return whether a line is the header of a workload of Zhao et al. 2022."""
-    return set(MURI_COLUMNS) <= set(text.split(","))
-
-
-def read_muri(path: str | os.PathLike[str]) -> Workload:
-    """Read a workload of a GPU cluster as published with Zhao et al. 2022 (Muri), a line for each job.
-
-    Columns: ``job_id``, ``num_gpu``, ``submit_time`` (ms), ``iterations``, ``iteration_time`` (ms), ``model_name``; others are
-    ignored.  A node of the simulation is a GPU.  A job runs for iterations x iteration time x 1.015, the authors' factor.  Its
-    ``restart_s`` is the start-up cost that the authors measured for its model and size, and 10 s where they give none.  The
-    machine has 64 GPUs.  A file that cannot be read, or a malformed line, is a TraceError.
-    """
-    text = os.fspath(path)
-    lines = list(_lines(text, MURI_COLUMNS))
-    if not lines:
-        raise TraceError(f"{text}: it has no jobs; at least one is needed")
-    rows: dict[int, JobRow] = {}
-    for line in lines:
-        gpus, iterations = line.whole("num_gpu", least=1), line.whole("iterations", least=1)
-        run = round(iterations * line.number("iteration_time", "a number > 0", lambda value: value > 0) * _MURI_TICKS)
-        if run > LAST_TICK:
-            raise line.refused("iterations", "the job takes longer than fits 64-bit ticks")
-        costs = dict(zip(_MURI_SIZES, _MURI_RESTARTS.get(line.fields["model_name"], ()), strict=False))
-        submit, job = line.whole("submit_time", least=0) * 1000, line.whole("job_id", least=0)
-        if job in rows:
-            raise line.refused("job_id", "another line has the same; numbers must be unique")
-        restart = costs.get(gpus, _OTHER_RESTART) * TICKS_PER_SECOND
-        demand = Demand(costs=OwnCosts(restart=restart))
-        rows[job] = JobRow(submit, job, gpus, run, run, user=-1, group=-1, priority=0, status=-1, demand=demand)
-    provenance = Provenance(source=text, options={"unit": "gpus"})
-    workload = Workload(rows.values(), name=Path(text).name, provenance=provenance, machine_nodes=_MURI_GPUS)
-    return workload.made_by("trace", {"trace": Path(path)})
+    return (Line(place, dict(zip(header, fields, strict=True))) for place, fields in rows)

@@ -15,7 +15,7 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray, IntArray
 from clustermodel.errors import SpecificationError, TraceError, counted, quoted, visible
-from clustermodel.text.files import without_compression
+from clustermodel.text.files import text_lines, without_compression
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, choice, flag
 from clustermodel.workload import job_columns as extras
@@ -33,6 +33,7 @@ NO_LENGTH: Final = "without a run time"
 BACKWARDS: Final = "ending before their start"
 BLANK: Final = "blank lines"
 BROKEN: Final = "line breaks inside fields"
+COMMENTS: Final = "comment lines"
 UNITS: Final = ("auto", "nodes", "cores", "gpus")
 """What a node of the workload may stand for; ``auto`` chooses nodes or cores by the log."""
 
@@ -111,8 +112,8 @@ class LogJobs:
     def __init__(self, path: str | os.PathLike[str], **options: Any) -> None:
         self.path = os.fspath(path)
         self._options = {
-            "unit": "auto", "cluster": None, "timezone": None, "processors_from": "allocated", "use_estimates": True,
-            "feedback": False, **options,
+            "unit": "auto", "cluster": None, "timezone": None, "processors_from": "allocated", "feedback": False,
+            **options,
         }  # fmt: skip
         choice("unit", self._options["unit"], UNITS)
         flag("feedback", self._options["feedback"])
@@ -139,6 +140,31 @@ class LogJobs:
         self._columns: dict[str, IntArray] = {}
         self._nodes: tuple[IntArray, IntArray, IntArray]  # how many each node list has, the first of its, those of all lists
         self._remarks: list[str] = []
+
+    def read_lines(self, take: Callable[[str], str | None], system: str, where: str) -> None:
+        """Read a file with a record in each line.
+
+        ``take`` adds the job of a line, and returns what the line counts as, ``None`` for one that is no record; ``ValueError``
+        says what is wrong with a record.  ``where`` the batch ``system`` has its records, the message says if there are none.
+        """
+        any_record = False
+        for text in text_lines(self.path):
+            self.lines += 1
+            try:
+                reason = take(text)
+            except ValueError as problem:
+                any_record = True
+                self.damaged(self.lines, problem)
+                continue
+            if reason is not None:
+                any_record = any_record or reason not in (BLANK, COMMENTS)
+                self.left_out(reason)
+            elif text.strip():
+                self.damaged(self.lines, f"it is no accounting record of {system}")
+            else:
+                self.left_out(BLANK)
+        if not any_record:
+            raise TraceError(f"{self.path}: it has no accounting records of {system}, as {where}")
 
     def add(self, **job: Any) -> None:
         """Add a job with some of the fields of ``_NO_JOB``; its line is counted as :data:`JOBS` by the caller."""
@@ -192,7 +218,7 @@ class LogJobs:
         self._remarks.append(f"machine: {machine}, the most in use at the same time, at {_iso(reached)} ({named}; --nodes)")
         self._remark_on_waits()
         numbers = self._job_numbers()
-        limit = columns["limit"] if options["use_estimates"] else columns["run"]
+        limit = columns["limit"]
         self.repaired["time limit missing, run time used"] += int((limit <= 0).sum())
         recorded = self._recorded(numbers)
         with_names = [name for name in ("user", "group", *extras.NAMED_COLUMNS) if name in self.names]

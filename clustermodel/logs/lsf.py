@@ -20,7 +20,7 @@ from clustermodel.workload.job import UNSET
 from clustermodel.workload.provenance import JOBS
 from clustermodel.workload.table import Workload
 
-_RECORD: Final = re.compile(r'"([A-Z][A-Z0-9_]*)" "\d[\d.]*" \d{1,12}(?: .*)?', re.ASCII | re.DOTALL)
+RECORD: Final = re.compile(r'"([A-Z][A-Z0-9_]*)" "\d[\d.]*" \d{1,12}(?: .*)?', re.ASCII | re.DOTALL)
 _MOST_LINES: Final = 1000  # of a record
 _MOST_TEXT: Final = 2**20
 _MOST_HOSTS: Final = 1_000_000
@@ -34,7 +34,6 @@ def read_lsf(
     *,
     unit: str = "auto",
     processors_from: str = "allocated",
-    use_estimates: bool = True,
     feedback: bool = False,
 ) -> Workload:
     """Read accounting records of LSF (``lsb.acct``) into memory.
@@ -47,22 +46,16 @@ def read_lsf(
     Arguments, result and errors are those of :func:`~clustermodel.logs.sacct.read_sacct`.  By default a node of the
     workload is a slot (a core), which is what LSF allocates; with ``unit="nodes"`` it is a host.
     """
-    options = {"unit": unit, "processors_from": processors_from, "use_estimates": use_estimates, "feedback": feedback}
-    jobs = logs.LogJobs(path, **options)
+    jobs = logs.LogJobs(path, unit=unit, processors_from=processors_from, feedback=feedback)
     _read(jobs)
     return jobs.workload("accounting records of LSF", methodcaller("split", " "), slots=True)
-
-
-def is_lsf(text: str) -> bool:
-    """Return whether a line is a record of LSF."""
-    return _RECORD.fullmatch(text) is not None
 
 
 def _read(jobs: logs.LogJobs) -> None:
     pending: list[str] = []  # lines of a record with a line break in a text
     any_record = False
     for text in chain(text_lines(jobs.path), [None]):
-        begins = text is None or is_lsf(text)
+        begins = text is None or RECORD.fullmatch(text) is not None
         if begins and pending:
             jobs.damaged(jobs.lines + 1 - len(pending), "a text without a closing quotation mark", len(pending))
             pending.clear()

@@ -15,15 +15,14 @@ from functools import lru_cache
 from operator import methodcaller
 from typing import Any, Final, NamedTuple
 
-from clustermodel.errors import TraceError, quoted
+from clustermodel.errors import quoted
 from clustermodel.logs import log_jobs as logs
 from clustermodel.logs.values import checked_run, duration, kib, whole
-from clustermodel.text.files import text_lines
 from clustermodel.workload.job import UNSET
 from clustermodel.workload.provenance import JOBS
 from clustermodel.workload.table import Workload
 
-_RECORD: Final = re.compile(
+RECORD: Final = re.compile(
     r"(?:[^;=\n]{1,4096}?[:-])?(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)(?:\.\d+)?;([A-Za-z]);([^;]*);(.*)", re.ASCII | re.DOTALL
 )
 _TYPES: Final = {
@@ -44,7 +43,6 @@ def read_pbs(
     *,
     unit: str = "auto",
     processors_from: str = "allocated",
-    use_estimates: bool = True,
     feedback: bool = False,
 ) -> Workload:
     """Read accounting records of PBS or TORQUE into memory.
@@ -56,15 +54,10 @@ def read_pbs(
     Arguments, result and errors are those of :func:`~clustermodel.logs.sacct.read_sacct`; an estimate is
     ``Resource_List.walltime``.
     """
-    options = {"unit": unit, "processors_from": processors_from, "use_estimates": use_estimates, "feedback": feedback}
-    jobs = logs.LogJobs(path, **options)
-    _Reader(jobs).read()
+    jobs = logs.LogJobs(path, unit=unit, processors_from=processors_from, feedback=feedback)
+    of_each_day = "PBS_HOME/server_priv/accounting has them, a file for each day: MM/DD/YYYY HH:MM:SS;E;ID;key=value ..."
+    jobs.read_lines(_Reader(jobs).take, "PBS", of_each_day)
     return jobs.workload("accounting records of PBS", methodcaller("split", ","))
-
-
-def is_pbs(text: str) -> bool:
-    """Return whether a line is an accounting record of PBS."""
-    return _RECORD.fullmatch(text) is not None
 
 
 class _Reader:
@@ -76,29 +69,11 @@ class _Reader:
         self._suspended_at: dict[str, int] = {}
         self._suspended: Counter[str] = Counter()  # seconds for which a running job has been suspended
 
-    def read(self) -> None:
-        """Read the file."""
-        jobs, any_record = self._jobs, False
-        for text in text_lines(jobs.path):
-            jobs.lines += 1
-            if match := _RECORD.fullmatch(text):
-                any_record = True
-                try:
-                    jobs.left_out(self._record(*match.groups()))
-                except ValueError as problem:
-                    jobs.damaged(jobs.lines, problem)
-            elif text.strip():
-                jobs.damaged(jobs.lines, "it is no accounting record of PBS")
-            else:
-                jobs.left_out(logs.BLANK)
-        if not any_record:
-            raise TraceError(
-                f"{jobs.path}: it has no accounting records of PBS, as PBS_HOME/server_priv/accounting has them, a file for "
-                "each day: MM/DD/YYYY HH:MM:SS;E;ID;key=value ..."
-            )
-
-    def _record(self, stamp: str, kind: str, job: str, text: str) -> str:
-        """Take up a record; return what its line counts as.  ``ValueError`` names a field that cannot be read."""
+    def take(self, line: str) -> str | None:
+        """Take up a line; return what it counts as, ``None`` if it is no record.  ``ValueError`` names a wrong field."""
+        if (match := RECORD.fullmatch(line)) is None:
+            return None
+        stamp, kind, job, text = match.groups()
         if kind in ("E", "R"):
             return self._attempt(stamp, job, text, requeued=kind == "R")
         if kind == "S" and len(self._started) < _MOST_RUNNING:

@@ -82,7 +82,6 @@ def read_sacct(
     timezone: str | None = None,
     cluster: str | None = None,
     processors_from: str = "allocated",
-    use_estimates: bool = True,
     feedback: bool = False,
 ) -> Workload:
     """Read a log of Slurm's sacct, as ``--parsable2``, ``--parsable`` or ``--json`` writes it, into memory.
@@ -98,7 +97,6 @@ def read_sacct(
         timezone: name of the time zone of time stamps without an offset; by default they are read as UTC.
         cluster: of which cluster to use the jobs; by default of the one with the most jobs.
         processors_from: ``"allocated"`` or ``"requested"`` nodes and cores; the other is used where one is missing.
-        use_estimates: when false, every estimate is the run time, not the time limit.
         feedback: when true, a further run attempt is submitted after the simulated end of the one before, as much later as in
             the log; by default at its recorded time.
 
@@ -110,7 +108,7 @@ def read_sacct(
         SpecificationError: an option has a value that is not allowed.
     """
     options = {"unit": unit, "cluster": cluster, "timezone": timezone, "processors_from": processors_from}
-    jobs = LogJobs(path, **options, use_estimates=use_estimates, feedback=feedback)
+    jobs = LogJobs(path, **options, feedback=feedback)
     reader = _Reader(jobs, log_values.Clock(timezone))
     reader.read()
     return jobs.workload(reader.kind, log_values.node_names)

@@ -7,20 +7,19 @@ them tell where they end.
 
 import os
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import methodcaller
 from typing import Final
 
-from clustermodel.errors import TraceError, quoted
+from clustermodel.errors import quoted
 from clustermodel.logs import log_jobs as logs
 from clustermodel.logs.values import checked_run, duration
-from clustermodel.text.files import text_lines
 from clustermodel.workload.job import UNSET
 from clustermodel.workload.provenance import JOBS
 from clustermodel.workload.table import Workload
 
 _NUMBER: Final = r"-?\d[\d.]*(?:[eE][-+]?\d+)?"
-_RECORD: Final = re.compile(
+RECORD: Final = re.compile(
     r"(?P<queue>[^:\s][^:]*):(?P<host>[^:]*):(?P<group>[^:]*):(?P<user>[^:]*):(?P<name>.*?):(?P<number>\d{1,15}):"
     r"(?P<account>[^:]*):-?\d{1,9}:(?P<submit>\d{1,13}):(?P<start>\d{1,13}):(?P<end>\d{1,13}):(?P<failed>\d{1,4}):"
     rf"(?P<status>-?\d{{1,9}}):(?P<wallclock>{_NUMBER})(?::{_NUMBER}){{17}}:(?P<project>[^:]*):[^:]*:(?P<environment>[^:]*):"
@@ -41,7 +40,6 @@ def read_sge(
     *,
     unit: str = "auto",
     processors_from: str = "allocated",
-    use_estimates: bool = True,
     feedback: bool = False,
 ) -> Workload:
     """Read accounting records of Grid Engine (``accounting``) into memory.
@@ -55,41 +53,19 @@ def read_sge(
     a slot, which is what Grid Engine allocates.  With ``unit="nodes"`` it is a host; of jobs in a parallel environment
     the records name only the first one, so that they are left out.
     """
-    options = {"unit": unit, "processors_from": processors_from, "use_estimates": use_estimates, "feedback": feedback}
-    jobs = logs.LogJobs(path, **options)
-    _read(jobs)
+    jobs = logs.LogJobs(path, unit=unit, processors_from=processors_from, feedback=feedback)
+    jobs.read_lines(partial(_take, jobs), "Grid Engine", "SGE_ROOT/SGE_CELL/common/accounting has them")
     return jobs.workload("accounting records of Grid Engine", methodcaller("split", " "), slots=True)
 
 
-def is_sge(text: str) -> bool:
-    """Return whether a line is an accounting record of Grid Engine."""
-    return _RECORD.fullmatch(text) is not None
-
-
-def _read(jobs: logs.LogJobs) -> None:
-    any_record = False
-    for text in text_lines(jobs.path):
-        jobs.lines += 1
-        if match := _RECORD.fullmatch(text):
-            any_record = True
-            try:
-                jobs.left_out(_job(jobs, match))
-            except ValueError as problem:
-                jobs.damaged(jobs.lines, problem)
-        elif text.startswith("#"):
-            jobs.left_out("comment lines")
-        elif len(text.strip()) <= 1:  # which qacct ignores too
-            jobs.left_out(logs.BLANK)
-        else:
-            jobs.damaged(jobs.lines, "it is no accounting record of Grid Engine")
-    if not any_record:
-        raise TraceError(
-            f"{jobs.path}: it has no accounting records of Grid Engine, as SGE_ROOT/SGE_CELL/common/accounting has them"
-        )
+def _take(jobs: logs.LogJobs, line: str) -> str | None:
+    """Add the job of a record; return what its line counts as, ``None`` if it is none.  ``ValueError`` names a wrong field."""
+    if (record := RECORD.fullmatch(line)) is not None:
+        return _job(jobs, record)
+    return logs.COMMENTS if line.startswith("#") else logs.BLANK if len(line.strip()) <= 1 else None  # as qacct does
 
 
 def _job(jobs: logs.LogJobs, record: re.Match[str]) -> str:
-    """Add the job of a record; return what its line counts as.  ``ValueError`` names a field that cannot be read."""
     number, task, slots, failed = (int(record[name]) for name in ("number", "task", "slots", "failed"))
     submit, start, end = (_seconds(record[name]) for name in ("submit", "start", "end"))
     if record["part"] not in (None, "", *_NONE):

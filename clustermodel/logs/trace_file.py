@@ -16,12 +16,10 @@ from time import perf_counter
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from clustermodel.errors import ClusterModelError, SpecificationError, TraceError, in_words, quoted, shown
-from clustermodel.logs import json_files
-from clustermodel.logs.csv_jobs import is_muri, read_csv, read_muri
-from clustermodel.logs.lsf import is_lsf, read_lsf
-from clustermodel.logs.pbs import is_pbs, read_pbs
+from clustermodel.logs import json_files, lsf, pbs, sge
+from clustermodel.logs.csv_jobs import read_csv
+from clustermodel.logs.muri import is_muri, read_muri
 from clustermodel.logs.sacct import SACCT_COMMAND, is_sacct, read_sacct
-from clustermodel.logs.sge import is_sge, read_sge
 from clustermodel.logs.simulator_json import read_batsim, refuse_elastisim
 from clustermodel.plugins import READERS, Plugin, made_by, plugins
 from clustermodel.text.files import is_compressed, text_lines, without_compression
@@ -71,12 +69,12 @@ _DEFAULTS: Final = {
     "unit": "auto", "timezone": None, "cluster": None, "lenient": False, "processors_from": "allocated", "feedback": False,
 }  # fmt: skip
 """Of the options that not all kinds of files have."""
-_OF_LOGS: Final = ("unit", "processors_from", "use_estimates", "feedback")
+_OF_LOGS: Final = ("unit", "processors_from", "feedback")
 _OF_SWF: Final = ("processors_from", "use_estimates", "keep", "scale", "lenient", "feedback", "waits")
 SWF: Final = Format("swf", lambda lines: bool(lines) and _SWF_LINE.match(lines[0]) is not None, read_swf, _OF_SWF)
-PBS: Final = Format("pbs", lambda lines: any(map(is_pbs, lines)), read_pbs, _OF_LOGS)
-LSF: Final = Format("lsf", lambda lines: any(map(is_lsf, lines)), read_lsf, _OF_LOGS)
-SGE: Final = Format("sge", lambda lines: any(map(is_sge, lines)), read_sge, _OF_LOGS)
+PBS: Final = Format("pbs", lambda lines: any(map(pbs.RECORD.fullmatch, lines)), pbs.read_pbs, _OF_LOGS)
+LSF: Final = Format("lsf", lambda lines: any(map(lsf.RECORD.fullmatch, lines)), lsf.read_lsf, _OF_LOGS)
+SGE: Final = Format("sge", lambda lines: any(map(sge.RECORD.fullmatch, lines)), sge.read_sge, _OF_LOGS)
 SACCT: Final = Format("sacct", lambda lines: any(map(is_sacct, lines)), read_sacct, (*_OF_LOGS, "timezone", "cluster"))
 MURI: Final = Format("muri", lambda lines: bool(lines) and is_muri(lines[0]), read_muri)
 BATSIM: Final = Format("batsim", lambda _: False, read_batsim)
@@ -199,16 +197,7 @@ def read_trace(
         TraceError: the file cannot be read, or has no usable job.
         SpecificationError: an option has a value that is not allowed, or that the kind of file does not have.
     """
-    if columns is None:
-        if units:
-            raise SpecificationError("--units: they are those of a CSV table; give its columns too (--columns)")
-        reader = reader_for(path) if format is None else reader_named(format)
-    else:
-        if without_compression(os.fspath(path)).endswith(".swf"):
-            raise SpecificationError(f"--columns: {path} is an SWF file; --columns is for CSV tables")
-        reader = Format("csv", lambda _: True, partial(read_csv, columns=columns, units=units or {}))
-        if format is not None:
-            raise SpecificationError(f"--columns: it reads a CSV table, not --format {format}; give one of the two")
+    reader = _reader_of(path, format, columns, units)
     options: tuple[str, ...] = reader.options if isinstance(reader, Format) else ()
     given = {
         "unit": unit, "timezone": timezone, "cluster": cluster, "lenient": lenient, "processors_from": processors_from,
@@ -227,10 +216,26 @@ def read_trace(
         workload = reader.read(path, **{name: given[name] for name in options})
     else:
         workload = _read_with(reader, path)
-        workload = workload if use_estimates else workload.with_perfect_estimates()
+    if not use_estimates and "use_estimates" not in options:
+        workload = workload.with_perfect_estimates()
     if keep is not None and "keep" not in options:
         workload = workload.select(keep)
     return workload if scale is None or "scale" in options else workload.scaled(scale)
+
+
+def _reader_of(
+    path: str | os.PathLike[str], format: str | None, columns: Mapping[str, str] | None, units: Mapping[str, str] | None
+) -> Reader:
+    """Return the reader of a trace that is in a format, by name, or a table with these columns."""
+    if columns is None:
+        if units:
+            raise SpecificationError("--units: they are those of a CSV table; give its columns too (--columns)")
+        return reader_for(path) if format is None else reader_named(format)
+    if without_compression(os.fspath(path)).endswith(".swf"):
+        raise SpecificationError(f"--columns: {path} is an SWF file; --columns is for CSV tables")
+    if format is not None:
+        raise SpecificationError(f"--columns: it reads a CSV table, not --format {format}; give one of the two")
+    return Format("csv", lambda _: True, partial(read_csv, columns=columns, units=units or {}))
 
 
 def reader_for(path: str | os.PathLike[str]) -> Reader:

@@ -64,7 +64,7 @@ class NodeFailures:
     """Mean time between failures, seconds: with ``per="node"`` from a node's repair to its next failure, with ``per="machine"``
     from one failure of any node to the next one."""
     repair_s: float
-    """Mean time from a failure until the node is up again, seconds; 0 is a failure that only stops what runs on the node."""
+    """Time from a failure until the node is up again, seconds; 0 is a failure that only stops what runs on the node."""
     per: Literal["node", "machine"] = "node"
     """Each node fails on its own, or the machine as a whole has failures, each of them of a node drawn uniformly from those
     that are up; a failure when no node is up hits nothing."""
@@ -72,26 +72,16 @@ class NodeFailures:
     """Of the times between failures."""
     shape: float = 1.0
     """Shape of the Weibull distribution, in [0.1, 100]: below 1 failures come in bursts, 1 is the exponential distribution."""
-    repair_distribution: Literal["constant", "exponential", "lognormal"] = "constant"
-    repair_cv: float | None = None
-    """Standard deviation over mean of lognormal repair times; only they have one."""
 
     def __post_init__(self) -> None:
         require_seconds("NodeFailures.mtbf_s", self.mtbf_s, positive=True)
         require_seconds("NodeFailures.repair_s", self.repair_s)
         choice("NodeFailures.per", self.per, ("node", "machine"))
         choice("NodeFailures.distribution", self.distribution, ("exponential", "weibull"))
-        choice("NodeFailures.repair_distribution", self.repair_distribution, ("constant", "exponential", "lognormal"))
         shape = require_number("NodeFailures.shape", self.shape, "a number >= 0.1 and <= 100", lambda x: 0.1 <= x <= 100)
         if self.distribution == "exponential" and shape != 1:
             why = "not allowed with exponential times, whose shape is 1; give distribution='weibull'"
             raise SpecificationError(f"NodeFailures.shape: {self.shape:g} is {why}")
-        if self.repair_distribution == "lognormal":
-            allowed = "a number > 0 and <= 100 for lognormal repair times"
-            require_number("NodeFailures.repair_cv", self.repair_cv, allowed, lambda cv: 0 < cv <= 100)
-        elif self.repair_cv is not None:
-            why = f"not allowed with {self.repair_distribution} repair times; give repair_distribution='lognormal'"
-            raise SpecificationError(f"NodeFailures.repair_cv: {self.repair_cv!r} is {why}")
 
     @property
     def scale_s(self) -> float:
@@ -114,9 +104,9 @@ class NodeFailures:
             raise SpecificationError(
                 f"NodeFailures.per: 'node' is not allowed on {count:,} nodes; it must be 'machine', or nodes <= {MOST_NODES:,}"
             )
-        lives, repairs, choices = rng.spawn(3)
-        between = _one_by_one(lambda size: self.scale_s * lives.weibull(self.shape, size), duration_to_ticks)
-        repair = _one_by_one(lambda size: self._repair_times_s(repairs, size), to_ticks)
+        lives, _, choices = rng.spawn(3)  # the second one drew repair times; the others stay as they were
+        between = _one_by_one(lambda size: self.scale_s * lives.weibull(self.shape, size))
+        repair = to_ticks(self.repair_s)
         # Times that remain at a random moment: a uniform share of a time drawn with a weight equal to its length.  For Weibull
         # times with shape k, (time / scale)^k so weighted has a gamma distribution with parameter 1 + 1 / k.
         size = count if self.per == "node" else 1
@@ -125,22 +115,14 @@ class NodeFailures:
             return _of_each_node(first_s, between, repair)
         return _of_the_machine(count, to_ticks(float(first_s[0])), between, repair, choices)
 
-    def _repair_times_s(self, rng: np.random.Generator, size: int) -> FloatArray:
-        if self.repair_distribution == "constant":
-            return np.full(size, float(self.repair_s))
-        if self.repair_distribution == "exponential":
-            return rng.exponential(self.repair_s, size)
-        variance = math.log1p((self.repair_cv or 0.0) ** 2)  # of the logarithm
-        return self.repair_s * rng.lognormal(-variance / 2, math.sqrt(variance), size)
 
-
-def _one_by_one(draw: Callable[[int], FloatArray], ticks: Callable[[float], int]) -> Iterator[int]:
+def _one_by_one(draw: Callable[[int], FloatArray]) -> Iterator[int]:
     """Yield random times in ticks, drawn in chunks."""
     while True:
-        yield from map(ticks, draw(_CHUNK).tolist())
+        yield from map(duration_to_ticks, draw(_CHUNK).tolist())
 
 
-def _of_each_node(first_s: FloatArray, between: Iterator[int], repair: Iterator[int]) -> Iterator[Failure]:
+def _of_each_node(first_s: FloatArray, between: Iterator[int], repair: int) -> Iterator[Failure]:
     """Yield the failures of nodes that each have a clock, which stands still while the node is down."""
     pending: list[tuple[int, int]] = []  # heap of (time, node): the next failures of nodes, but for first ones that lie later
     order = np.argsort(first_s, kind="stable")
@@ -152,14 +134,12 @@ def _of_each_node(first_s: FloatArray, between: Iterator[int], repair: Iterator[
             heapq.heappush(pending, upcoming)
             upcoming = next(first, None)
         time, node = pending[0]
-        failure = Failure(time, node, next(repair))
+        failure = Failure(time, node, repair)
         heapq.heapreplace(pending, (time + failure.repair + next(between), node))
         yield failure
 
 
-def _of_the_machine(
-    nodes: int, time: int, between: Iterator[int], repair: Iterator[int], rng: np.random.Generator
-) -> Iterator[Failure]:
+def _of_the_machine(nodes: int, time: int, between: Iterator[int], repair: int, rng: np.random.Generator) -> Iterator[Failure]:
     """Yield the failures of a machine with one clock, which keeps running while nodes are down, from the first ``time`` on."""
     down: list[int] = []  # nodes, ascending
     repaired: list[tuple[int, int]] = []  # heap of (time, node)
@@ -170,7 +150,7 @@ def _of_the_machine(
             node = int(rng.integers(nodes - len(down)))  # among the nodes that are up
             for other in down:
                 node += other <= node
-            failure = Failure(time, node, next(repair))
+            failure = Failure(time, node, repair)
             insort(down, node)
             heapq.heappush(repaired, (time + failure.repair, node))
             yield failure

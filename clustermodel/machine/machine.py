@@ -15,7 +15,7 @@ from clustermodel.machine.checkpoints import Checkpointing
 from clustermodel.machine.context_switch import ContextSwitch
 from clustermodel.machine.costs import CostTicks, Seconds, require_cost
 from clustermodel.machine.failure import FailureSource
-from clustermodel.machine.node_ranges import of_machine
+from clustermodel.machine.named_nodes import of_machine
 from clustermodel.machine.node_set import count, from_members, union, without
 from clustermodel.machine.node_type import NodeType
 from clustermodel.machine.partition import Partition

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import clustermodel.validation as check
-from clustermodel.machine.node_ranges import bounds_of, ranges_of
+from clustermodel.machine.named_nodes import NamedNodes
 from clustermodel.machine.power import Power
 from clustermodel.validation import require, whole_fields
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeType:
-    """A type of identical nodes, on a machine whose nodes differ.
+class NodeType(NamedNodes):
+    """A type of identical nodes, on a machine whose nodes differ; each node has at most one type.
 
     >>> from clustermodel import Machine, NodeType
     >>> fast = NodeType(name="fast", nodes="0-3", speed=2, features=["ib", "avx512"])
@@ -22,10 +22,6 @@ class NodeType:
     ('ib', 'avx512')
     """
 
-    name: str
-    """The name that jobs give (:attr:`Job.node_type <clustermodel.workload.job.Job.node_type>`)."""
-    nodes: str | Sequence[int]
-    """Its nodes, in the form of :attr:`Partition.nodes`; each node has at most one type."""
     processors_per_node: int | None = None
     """Processors of each node; ``None``, here and below: as of the machine's other nodes."""
     memory_gib: float | None = None
@@ -38,9 +34,7 @@ class NodeType:
     """Power drawn by each of its nodes."""
 
     def __post_init__(self) -> None:
-        known = isinstance(self.name, str) and self.name and "," not in self.name
-        require(known, "NodeType.name", self.name, "it must be a text without commas")
-        object.__setattr__(self, "nodes", ranges_of("NodeType.nodes", self.nodes))
+        NamedNodes.__post_init__(self)
         whole_fields(self, "NodeType.", processors_per_node=1)
         if self.memory_gib is not None:
             check.require_gib("NodeType.memory_gib", self.memory_gib, positive=True)
@@ -53,11 +47,6 @@ class NodeType:
         require(known, "NodeType.features", self.features, must)
         object.__setattr__(self, "features", tuple(features))
         require(isinstance(self.power, Power | None), "NodeType.power", self.power, "it must be a Power(...) or None")
-
-    @property
-    def node_set(self) -> tuple[int, ...]:
-        """Its nodes as ranges, (first, after the last, ...)."""
-        return bounds_of("NodeType.nodes", self.nodes)
 
 
 def has_features(features: frozenset[str], asked: str) -> bool:

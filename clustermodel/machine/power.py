@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Self
 
-from clustermodel.errors import SpecificationError, quoted, refused
+from clustermodel.errors import SpecificationError, quoted
+from clustermodel.text.key_values import number_in, values_by_field
 from clustermodel.text.tables import Place, made, table_at
 from clustermodel.ticks import to_ticks
-from clustermodel.validation import choice, require, require_number, seconds_fields
+from clustermodel.validation import require, require_number, seconds_fields
 
 MOST_WATTS: Final = 1e6
 MICROWATTS: Final = 1_000_000
@@ -53,18 +54,8 @@ class Power:
     def from_text(cls, text: str) -> Self:
         """Return the power that a text describes, by the names of the fields without their units: ``"busy=350,idle=120"``."""
         names = {each.name.rpartition("_")[0] + ("_s" if each.name == "boot_s" else ""): each.name for each in fields(cls)}
-        values: dict[str, float] = {}
-        for part in text.split(","):
-            key, equals, value = (each.strip() for each in part.partition("="))
-            if not equals:
-                raise refused("power", part.strip(), "write busy=WATTS,idle=WATTS")
-            name = names[choice("power", key, names)]
-            if name in values:
-                raise refused(f"power: {key}", part.strip(), "it is given twice")
-            try:
-                values[name] = float(value)
-            except ValueError:
-                raise refused(f"power: {key}", value, "it must be a number") from None
+        given = values_by_field("power", text, names, form="write busy=WATTS,idle=WATTS")
+        values = {name: number_in(f"power: {name.removesuffix('_w')}", texts[0]) for name, texts in given.items()}
         for name in ("busy_w", "idle_w"):
             if name not in values:
                 missing = name.removesuffix("_w")

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-import clustermodel.validation as check
-from clustermodel.errors import SpecificationError, quoted, refused
-from clustermodel.machine.node_ranges import bounds_of, ranges_of
+from clustermodel.errors import SpecificationError, quoted
+from clustermodel.machine.named_nodes import bounds_of, ranges_of
+from clustermodel.text.key_values import number_in, values_by_field
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import require, seconds_fields
 
@@ -83,27 +83,14 @@ class Reservation:
 
         What stands before the fields are its nodes, ``"all"`` or nothing for all nodes.
         """
-        fields: dict[str, list[str]] = {"nodes": []}
-        key = "nodes"
-        for part in text.split(","):
-            name, equals, value = (each.strip() for each in part.partition("="))
-            if equals:
-                key = check.choice("reservation", name, [each for each in cls.__dataclass_fields__ if each != "nodes"])
-                require(key not in fields, f"reservation: {key}", value, "it is given twice")
-                fields[key] = [value]
-            else:
-                several = key in ("nodes", "accounts", "users")
-                require(several, f"reservation: {key}", name, "write key=value,key=value behind the nodes")
-                fields[key].append(name)
-        nodes = ",".join(fields.pop("nodes"))
-        values: dict[str, Any] = {} if nodes in ("", "all") else {"nodes": nodes}
-        for key, given in fields.items():
-            values[key] = given if key in ("accounts", "users") else given[0]
-            if key.endswith("_s"):
-                try:
-                    values[key] = float(given[0])
-                except ValueError:
-                    raise refused(f"reservation: {key}", given[0], "it must be a number of seconds") from None
+        known = {name: name for name in cls.__dataclass_fields__ if name != "nodes"}
+        of_names, form = ("nodes", "accounts", "users"), "write key=value,key=value behind the nodes"
+        given = values_by_field("reservation", text, known, of_names, first="nodes", form=form)
+        values: dict[str, Any] = {name: texts if name in of_names else texts[0] for name, texts in given.items()}
+        nodes = ",".join(values.pop("nodes"))
+        values |= {} if nodes in ("", "all") else {"nodes": nodes}
+        for name in [name for name in values if name.endswith("_s")]:
+            values[name] = number_in(f"reservation: {name}", values[name], "it must be a number of seconds")
         for key in ("start_s", "end_s"):
             if key not in values:
                 raise SpecificationError(f"reservation: {key} is missing in {quoted(text)}; write NODES,start_s=...,end_s=...")

@@ -127,22 +127,6 @@ class Lognormal(Checked, mean=positive, cv=positive):
         return rng.lognormal(log(self.mean) - variance / 2, sqrt(variance), size)
 
 
-@dataclass(frozen=True)
-class LogUniform:
-    """Values whose logarithm is uniform: run times (Downey 1997 (workload)) and sizes of parallel jobs."""
-
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        positive("LogUniform.low", self.low)
-        require_number("LogUniform.high", self.high, f"a finite number >= {self.low:g}", lambda x: self.low <= x < inf)
-
-    def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
-        """Return ``size`` independent values, shape ``(size,)``."""
-        return np.exp(rng.uniform(log(self.low), log(self.high), size))
-
-
 @dataclass(frozen=True, kw_only=True)
 class TwoStageUniform:
     """Job sizes of the model of Lublin & Feitelson 2003: serial jobs, powers of two, and a two-stage uniform logarithm.

@@ -93,40 +93,6 @@ class Poisson(Checked, ArrivalProcess, per_hour=positive):
             yield rng.exponential(HOUR_S / self.per_hour, CHUNK)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MarkovModulated(ArrivalProcess):
-    """A Poisson process whose rate alternates between two values, for exponentially distributed times (MMPP(2))."""
-
-    per_hour: tuple[float, float]
-    """The two rates, arrivals per hour, of which one may be zero."""
-    mean_s: tuple[float, float]
-    """Mean length of a period of each rate, seconds."""
-
-    def __post_init__(self) -> None:
-        for name in ("per_hour", "mean_s"):
-            pair = getattr(self, name)
-            require(isinstance(pair, Sequence) and len(pair) == 2, f"MarkovModulated.{name}", pair, "it must be two numbers")
-        for rate, mean in zip(self.per_hour, self.mean_s, strict=True):
-            require_weight("MarkovModulated.per_hour", rate)
-            validation.require_seconds("MarkovModulated.mean_s", mean, positive=True)
-        require(any(self.per_hour), "MarkovModulated.per_hour", (0, 0), "one rate must be > 0")
-
-    def gaps(self, rng: np.random.Generator) -> Iterator[FloatArray]:
-        """Yield seconds between arrivals; the process is in equilibrium when it begins."""
-        first = int(rng.random() >= self.mean_s[0] / sum(self.mean_s))
-        order = [first, 1 - first] * 64
-        rate, mean = np.array(self.per_hour)[order] / HOUR_S, np.array(self.mean_s)[order]
-        last = begin = 0.0
-        while True:
-            length = rng.exponential(mean)
-            counts = rng.poisson(rate * length)
-            starts = begin + np.cumsum(length) - length
-            times = np.sort(np.repeat(starts, counts) + rng.random(counts.sum()) * np.repeat(length, counts))
-            yield np.diff(times, prepend=last)
-            last = times[-1] if len(times) else last
-            begin += length.sum()
-
-
 class _Modified(Checked, ArrivalProcess, arrivals=arrival_process):
     """A process that changes another one, whose clock it shares."""
 

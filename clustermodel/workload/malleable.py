@@ -11,8 +11,9 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray, IntArray
 from clustermodel.errors import refused
+from clustermodel.text.key_values import values_by_field
 from clustermodel.ticks import to_ticks
-from clustermodel.validation import LARGEST_WHOLE, choice, require, require_whole, seconds_fields, share, whole_fields
+from clustermodel.validation import LARGEST_WHOLE, require, require_whole, seconds_fields, share, whole_fields
 from clustermodel.workload.job import LEAST, MALLEABLE, MOST, RESIZE
 from clustermodel.workload.transforms import JobFilter
 
@@ -71,20 +72,11 @@ class Malleable(JobFilter):
 
         What stands before the fields is the share; several users, accounts and so on are separated by commas too.
         """
-        fields: dict[str, list[str]] = {"share": []}
-        key, known = "share", [name for name in cls.__dataclass_fields__ if name not in ("share", LEAST, MOST)]
-        for part in text.split(","):
-            name, equals, value = (each.strip() for each in part.partition("="))
-            if equals:
-                key = _SHORT.get(name, name)
-                key = key if key in (LEAST, MOST) else choice("malleable", name, [*_SHORT, *known])
-                require(key not in fields, f"malleable: {name}", value, "it is given twice")
-                fields[key] = [value]
-            else:
-                several = key not in ("seed", LEAST, MOST, "resize_s", *_INTERVALS) and (key != "share" or not fields[key])
-                require(several, f"malleable: {key}", name, "write SHARE,key=value,key=value")
-                fields[key].append(name)
-        return cls(**{key: _value(key, values) for key, values in fields.items()})
+        known = _SHORT | {name: name for name in cls.__dataclass_fields__ if name != "share"}
+        several = known.keys() - {"seed", LEAST, MOST, "resize_s", *_INTERVALS}
+        form = "write SHARE,key=value,key=value"
+        fields = values_by_field("malleable", text, known, several, first="share", form=form)
+        return cls(**{key: _value(key, values or [""]) for key, values in fields.items()})
 
     def belong(self, ids: IntArray) -> BoolArray:
         """Return which jobs, given by number, belong to the share; shape ``(jobs,)``."""

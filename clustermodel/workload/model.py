@@ -151,7 +151,6 @@ class WorkloadModel:
         jobs: int = MODEL_JOBS,
         seed: int = 1,
         run_time_factor: float = 1.0,
-        interarrival_factor: float = 1.0,
         phi: float = PHI,
         match_load: bool = True,
     ) -> Workload:
@@ -167,10 +166,9 @@ class WorkloadModel:
             seed: of the random streams.
             run_time_factor: multiplies run times and estimates, as ``scaled(LoadScale(run_time=...))``;
                 :data:`RUN_TIME_FACTORS` has those of the paper.  The name has the factor, as ``"blue-pacific x1.3"``.
-            interarrival_factor: multiplies the times between submissions.
             phi: fraction of exact estimates, in the phi model of overestimation (Zhang et al. 2003, section 2.1).
             match_load: scale submission times so that the jobs drawn offer exactly the model's :attr:`offered_load` (times
-                the factors).  Ten thousand jobs with long-tailed times offer up to a tenth more or less than expected, which
+                the factor).  Ten thousand jobs with long-tailed times offer up to a tenth more or less than expected, which
                 would hide effects of the load; Zhang et al. 2003 state one utilization for each workload.
 
         Raises:
@@ -178,7 +176,7 @@ class WorkloadModel:
         """
         require_jobs(jobs)
         require_whole("seed", seed, at_least=0)
-        scale = LoadScale(run_time=run_time_factor, interarrival=interarrival_factor)
+        scale = LoadScale(run_time=run_time_factor)
         streams = [
             tuple(np.random.default_rng(purpose) for purpose in stream.spawn(3))
             for stream in np.random.SeedSequence(seed).spawn(len(self.classes))
@@ -212,8 +210,7 @@ class WorkloadModel:
             provenance=Provenance(source=f"model {self.name} ({self.source})", options=options),
             machine_nodes=self.nodes,
         ).with_phi_estimates(phi=phi, seed=seed)
-        factors = {"run_time_factor": run_time_factor, "interarrival_factor": interarrival_factor}
-        arguments = {"model": self, "jobs": jobs, "seed": seed, **factors, "phi": phi, "match_load": match_load}
+        arguments = {"model": self, **options, "run_time_factor": run_time_factor, "match_load": match_load}
         return (workload if scale == LoadScale() else workload.scaled(scale)).made_by("model", arguments)
 
     def to_json(self) -> str:

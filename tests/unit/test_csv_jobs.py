@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clustermodel import Scenario, SpecificationError, TraceError, read_csv, read_trace
-from clustermodel.logs.csv_jobs import read_muri
+from clustermodel.logs.muri import read_muri
 from tests.shared_data import gpu_workload
 
 MURI = """job_id,num_gpu,submit_time,iterations,model_name,iteration_time

@@ -32,9 +32,9 @@ SPECS = [
     NodeFailures(mtbf_s=10.0, repair_s=5.0),
     NodeFailures(mtbf_s=10.0, repair_s=5.0, per="machine"),
     NodeFailures(mtbf_s=10.0, repair_s=0.0, distribution="weibull", shape=0.5),
-    NodeFailures(mtbf_s=2.0, repair_s=50.0, per="machine", repair_distribution="exponential"),
-    NodeFailures(mtbf_s=1e-6, repair_s=2e-6, repair_distribution="lognormal", repair_cv=2.0),  # a tick
-    NodeFailures(mtbf_s=1e-6, repair_s=2e-6, per="machine", repair_distribution="exponential"),
+    NodeFailures(mtbf_s=2.0, repair_s=50.0, per="machine"),
+    NodeFailures(mtbf_s=1e-6, repair_s=2e-6),  # a tick
+    NodeFailures(mtbf_s=1e-6, repair_s=2e-6, per="machine"),
 ]
 
 
@@ -85,37 +85,15 @@ def test_times_between_failures_have_the_moments_of_the_distribution(shape: floa
     assert np.mean(times > spec.scale_s / HOUR) == pytest.approx(np.exp(-1), abs=0.006)
 
 
-@pytest.mark.parametrize(
-    ("distribution", "cv", "median"),
-    [("constant", None, 1.0), ("exponential", None, np.log(2)), ("lognormal", 3.0, 1 / np.sqrt(10))],
-)
-def test_repair_times_have_their_mean_and_median(distribution: Any, cv: float | None, median: float) -> None:
-    spec = NodeFailures(mtbf_s=HOUR, repair_s=600.0, repair_distribution=distribution, repair_cv=cv)
-    repair = [failure.repair / to_ticks(600.0) for failure in islice(spec.failures(100, random_stream(5, "failures")), 60_000)]
-    assert np.mean(repair) == pytest.approx(1, rel=0.03)
-    assert np.median(repair) == pytest.approx(median, rel=0.03)
-
-
-@pytest.mark.parametrize("repair", ["constant", "exponential"])
 @pytest.mark.parametrize("shape", [0.7, 1.0])
-def test_unavailability_is_repair_over_mtbf_and_repair(shape: float, repair: Any) -> None:
+def test_unavailability_is_repair_over_mtbf_and_repair(shape: float) -> None:
     """The beginning, when more nodes are up than later, is left out."""
-    spec = NodeFailures(mtbf_s=9 * HOUR, repair_s=HOUR, distribution="weibull", shape=shape, repair_distribution=repair)
+    spec = NodeFailures(mtbf_s=9 * HOUR, repair_s=HOUR, distribution="weibull", shape=shape)
     nodes, start, end = 400, to_ticks(50 * HOUR), to_ticks(550 * HOUR)
     down = sum(
         max(0, min(failure.time + failure.repair, end) - max(failure.time, start)) for failure in until(spec, nodes, 550 * HOUR)
     )
     assert down / (nodes * (end - start)) == pytest.approx(0.1, rel=0.03)
-
-
-def test_down_nodes_approach_their_share_exponentially() -> None:
-    """Both exponential, with rates a and b: a node is down at time t with probability a / (a + b) (1 - e^(-(a + b) t))."""
-    spec = NodeFailures(mtbf_s=3 * HOUR, repair_s=HOUR, repair_distribution="exponential")
-    failures = until(spec, 20_000, 2 * HOUR)
-    for hours in (0.25, 0.75, 2.0):
-        now = to_ticks(hours * HOUR)
-        down = sum(failure.time < now <= failure.time + failure.repair for failure in failures)
-        assert down / 20_000 == pytest.approx(0.25 * (1 - np.exp(-4 / 3 * hours)), abs=0.01)
 
 
 def test_a_failure_of_the_machine_is_of_any_node_that_is_up() -> None:
@@ -154,9 +132,6 @@ def test_it_is_a_source_of_failures() -> None:
             "NodeFailures.shape: 0 is not allowed; it must be a number >= 0.1",
         ),
         ({"shape": 0.7}, "NodeFailures.shape: 0.7 is not allowed with exponential times"),
-        ({"repair_distribution": "gamma"}, "NodeFailures.repair_distribution: 'gamma' is not allowed"),
-        ({"repair_distribution": "lognormal"}, "NodeFailures.repair_cv: None is not allowed; it must be a number > 0"),
-        ({"repair_cv": 2.0}, "NodeFailures.repair_cv: 2.0 is not allowed with constant repair times"),
     ],
 )
 def test_bad_fields_are_refused_in_one_line(fields: dict[str, Any], message: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from clustermodel import Scenario, SpecificationError, read_csv
 from clustermodel.errors import ClusterModelError
-from clustermodel.logs.csv_jobs import read_muri
+from clustermodel.logs.muri import read_muri
 
 MOST_BYTES = 500 * 2**20
 SMALL = "[workload]\nsynthetic = true\njobs = 30\n"

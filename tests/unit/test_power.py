@@ -28,7 +28,7 @@ def test_defaults_follow_the_busy_power() -> None:
         (lambda: Power(busy_w=-1, idle_w=2), "Power.busy_w: -1 is not allowed; it must be a number of watts >= 0 and <= 1e+06"),
         (lambda: Power(busy_w=1, idle_w=1, boot_s=-1), "Power.boot_s: -1 is not allowed"),
         (lambda: Power.from_text("busy=3"), "power: idle is missing in 'busy=3'; write busy=WATTS,idle=WATTS"),
-        (lambda: Power.from_text("busy=3,busy=4"), "power: busy: 'busy=4' is not allowed; it is given twice"),
+        (lambda: Power.from_text("busy=3,busy=4"), "power: busy: '4' is not allowed; it is given twice"),
         (lambda: Power.from_text("busy=x,idle=1"), "power: busy: 'x' is not allowed; it must be a number"),
         (lambda: Power.from_text("busy,idle=1"), "power: 'busy' is not allowed; write busy=WATTS,idle=WATTS"),
         (lambda: Machine(nodes=1, power=350), "Machine.power: 350 is not allowed; it must be a Power(...) or None"),

@@ -23,7 +23,7 @@ DAY = cm.JobStream(
     arrivals=cm.Cycle(cm.Bursts(arrivals=cm.Poisson(per_hour=30), jobs=scipy.stats.geom(1 / 5))),
     nodes={1: 0.3, 8: 0.7},
     run_s=cm.BySize((8,), (cm.Lognormal(mean=600, cv=2), cm.HyperErlang.from_mean(300, 2.0))),
-    estimates=cm.RoundedEstimates(estimates=cm.PhiEstimates(0.3)),
+    estimates=cm.PhiEstimates(0.3),
     users=cm.Zipf(20),
     memory_gib=[1, 2.5],
     name="day",
@@ -83,9 +83,7 @@ WORKLOADS: dict[str, Callable[[], object]] = {
     "own model": lambda: cm.fit_model(cm.synthetic_workload(jobs=3000)).generate(jobs=20),
     "job stream": lambda: DAY.generate(jobs=30, seed=2, load=0.7, machine_nodes=64),
     "times of a workload": lambda: cm.JobStream(arrivals=JOBS, nodes=4, run_s=np.array([1.5, 3.0])).generate(jobs=60),
-    "states": lambda: cm.JobStream(
-        arrivals=cm.MarkovModulated(per_hour=(60, 0), mean_s=(600, 60)), nodes=2, run_s={5: 1, 7.5: 2}
-    ).generate(jobs=9),
+    "weights": lambda: cm.JobStream(arrivals=cm.Poisson(per_hour=60), nodes=2, run_s={5: 1, 7.5: 2}).generate(jobs=9),
     "renewals": lambda: cm.JobStream(arrivals=Renewal(cm.Exponential(9.0)), nodes=1, run_s=5).generate(jobs=9),
     "sessions": lambda: SESSIONS.generate(days=0.5),
     "closed users": lambda: cm.JobStream(arrivals=cm.ClosedUsers(users=3, think_time_s=60), nodes=1, run_s=5).generate(jobs=9),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clustermodel import Machine, Scenario, TraceError, Workload, read_sge, read_trace
-from clustermodel.logs.sge import is_sge
+from clustermodel.logs.sge import RECORD
 from clustermodel.logs.trace_file import require_log
 from tests.shared_data import SHARED
 
@@ -76,7 +76,7 @@ def test_the_estimate_is_the_hard_limit_of_the_run_time(
 ) -> None:
     workload = read(record(category=category))
     assert workload.frame["estimate_s"].tolist() == [estimate_s]
-    assert read(record(category=category), use_estimates=False).frame["estimate_s"].tolist() == [600]
+    assert read(record(category=category)).with_perfect_estimates().frame["estimate_s"].tolist() == [600]
 
 
 @pytest.mark.parametrize("name", ["a:b", "1:2:3", "x:12:sge:0", "", "ä ö", ":", "7:8:9:1600000000:1600000000"])
@@ -127,9 +127,9 @@ def test_a_rescheduled_job_may_follow_its_attempt(read: Callable[..., Workload])
 
 
 def test_only_records_of_grid_engine_are_recognised(write_trace: Callable[..., Path]) -> None:
-    assert is_sge(record())
-    assert not is_sge(record(slots="x"))
-    assert not is_sge("03/27/2015 00:06:27;E;25.b0;user=u4 queue=q3 ctime=1427422724")
-    assert not is_sge("1 0 5 60 2 -1 -1 2 60 -1 1 1 1 -1 1 -1 -1 -1")
+    assert RECORD.fullmatch(record())
+    assert not RECORD.fullmatch(record(slots="x"))
+    assert not RECORD.fullmatch("03/27/2015 00:06:27;E;25.b0;user=u4 queue=q3 ctime=1427422724")
+    assert not RECORD.fullmatch("1 0 5 60 2 -1 -1 2 60 -1 1 1 1 -1 1 -1 -1 -1")
     with pytest.raises(TraceError, match="it has no accounting records of Grid Engine"):
         read_sge(write_trace("all.q:n1:g:u:job", name="accounting"))

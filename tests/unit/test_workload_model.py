@@ -174,7 +174,7 @@ def test_one_seed_gives_the_same_jobs_for_every_factor_and_phi() -> None:
         assert scaled.column("nodes").tolist() == base.column("nodes").tolist()
         assert (scaled.column("run") == np.maximum(1, np.rint(base.column("run") * factor))).all()
         assert scaled.name == ("two classes" if factor == 1 else f"two classes x{factor}")
-    sparse = MODEL.generate(jobs=2000, seed=4, interarrival_factor=2, phi=0.5)
+    sparse = MODEL.generate(jobs=2000, seed=4, phi=0.5).scaled(cm.LoadScale(interarrival=2))
     assert sparse.column("submit").tolist() == (2 * base.column("submit")).tolist()
     assert sparse.column("run").tolist() == base.column("run").tolist()
     assert np.mean(sparse.column("estimate") == sparse.column("run")) == pytest.approx(0.5, abs=2.576 * sqrt(0.25 / 2000))
@@ -182,7 +182,7 @@ def test_one_seed_gives_the_same_jobs_for_every_factor_and_phi() -> None:
 
 
 @pytest.mark.parametrize(
-    ("argument", "value"), [("jobs", 0), ("jobs", 1.5), ("seed", -1), ("run_time_factor", 0), ("interarrival_factor", nan)]
+    ("argument", "value"), [("jobs", 0), ("jobs", 1.5), ("seed", -1), ("run_time_factor", 0), ("run_time_factor", nan)]
 )
 def test_an_argument_out_of_range_is_named(argument: str, value: Any) -> None:
     with pytest.raises(cm.SpecificationError, match=argument.removesuffix("_factor")):

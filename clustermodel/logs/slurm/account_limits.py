@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from clustermodel.errors import TraceError, quoted
 from clustermodel.logs.slurm.associations import parents_of
-from clustermodel.logs.slurm.configuration import LEAST, NOTHING, PREEMPTION, SPENT, UNITS, Configuration, Record, reasons
+from clustermodel.logs.slurm.configuration import LEAST, NOTHING, PREEMPTION, SPENT, UNITS, Configuration, Record, by_name
 from clustermodel.logs.slurm.node_records import members_of
 from clustermodel.site.limits import EACH, Limits
 from clustermodel.site.qos import QOS
@@ -31,19 +31,15 @@ class _Column(NamedTuple):
     """The resource that it counts; empty: those that it lists; ``None``: jobs or time."""
 
 
-def _columns_of(*groups: tuple[_Column, str]) -> dict[str, _Column]:
-    return {name: column for column, names in groups for name in names.split()}
-
-
 # Each with its older names, from before resources were listed (Slurm 15.08), and the long ones in which sacctmgr is told of it.
-_GROUP: Final = _columns_of(
+_GROUP: Final = by_name(
     (_Column("running_jobs"), "grpjobs"),
     (_Column("submitted_jobs"), "grpsubmit grpsubmitjobs"),
     (_Column("nodes", tres=""), "grptres"), (_Column("nodes", tres="node"), "grpnodes"),
     (_Column("nodes", tres="cpu"), "grpcpus"), (_Column("nodes", tres="mem"), "grpmem grpmemory"),
     (_Column("node_hours", tres=""), "grptresrunmins grptresrunmin"), (_Column("node_hours", tres="cpu"), "grpcpurunmins"),
 )  # fmt: skip
-_OF_A_JOB: Final = _columns_of(
+_OF_A_JOB: Final = by_name(
     (_Column("wall_time_s"), "maxwall maxwallpj maxwalldurationperjob"),
     (_Column("job_nodes", tres=""), "maxtres maxtrespj maxtresperjob"),
     (_Column("job_nodes", tres="node"), "maxnodes maxnodespj maxnodesperjob"),
@@ -66,7 +62,7 @@ _QOS: Final = {
 }  # fmt: skip
 _ASSOCIATION: Final = {
     **_OF_A_JOB,
-    **_columns_of((_Column("running_jobs"), "maxjobs"), (_Column("submitted_jobs"), "maxsubmit maxsubmitjobs")),
+    **by_name((_Column("running_jobs"), "maxjobs"), (_Column("submitted_jobs"), "maxsubmit maxsubmitjobs")),
 }
 _LEFT: Final = (
     (SPENT, "grpwall grptresmins grptresmin grpcpumins maxtresmins maxtresminspj maxtresminsperjob maxcpumins "
@@ -75,7 +71,7 @@ _LEFT: Final = (
     (_ACCRUE, "grpjobsaccrue maxjobsaccrue maxjobsaccruepu maxjobsaccrueperuser maxjobsaccruepa maxjobsaccrueperaccount "
               "minpriothresh minpriothreshold"),
 )  # fmt: skip
-_QOS_LEFT: Final = reasons(
+_QOS_LEFT: Final[dict[str, str | None]] = by_name(
     (None, "name priority descr description id flags"),
     (PREEMPTION, "gracetime preempt preemptexempttime preemptmode"),
     *_LEFT,
@@ -84,13 +80,13 @@ _QOS_LEFT: Final = reasons(
     (_SHARED_PARTS, "usagefactor"),
     ("limits of associations are the same under all QOS", "limitfactor"),
 )
-_ASSOCIATION_LEFT: Final = reasons(
+_ASSOCIATION_LEFT: Final[dict[str, str | None]] = by_name(
     (None, "cluster account user partition share fairshare parentname parent qos qosraw defqos defaultqos id lineage lft rgt"),
     (None, "comment flags isdefault"),
     *_LEFT,
     ("priorities of associations are no factor of the model", "priority"),
 )
-_QOS_FLAGS: Final = reasons(
+_QOS_FLAGS: Final[dict[str, str | None]] = by_name(
     (None, "denyonlimit overpartqos partitiontimelimit partitionmaxnodes relative"),
     (LEAST + ": smaller jobs run too", "partitionminnodes"),
     ("jobs below the threshold are not held", "enforceusagethreshold"),

@@ -6,12 +6,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from clustermodel.errors import TraceError, counted, quoted
 from clustermodel.logs import values as log_values
 from clustermodel.text.files import text_lines
 
+T = TypeVar("T")
 UNITS: Final = {"nodes": "node", "cores": "cpu", "gpus": "gres/gpu"}
 """What a node of the model may stand for, and what Slurm calls it in a list of resources (TRES)."""
 NOTHING: Final = frozenset(
@@ -27,9 +28,9 @@ SPENT: Final = "budgets that are used up are no rule of the model"
 LEAST: Final = "least sizes are no rule of the model"
 
 
-def reasons(*groups: tuple[str | None, str]) -> dict[str, str | None]:
-    """Return why fields are left out, by name, of reasons and names; ``None``: they are read, or need no word."""
-    return {name: reason for reason, names in groups for name in names.split()}
+def by_name(*groups: tuple[T, str]) -> dict[str, T]:
+    """Return what stands beside several names in a text, by name."""
+    return {name: of_names for of_names, names in groups for name in names.split()}
 
 
 SETTING: Final = {

@@ -9,11 +9,11 @@ from typing import Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.logs import values as log_values
-from clustermodel.logs.slurm.configuration import NOTHING, Configuration, Record, reasons
+from clustermodel.logs.slurm.configuration import NOTHING, Configuration, Record, by_name
 from clustermodel.machine.node_type import NodeType
 
 _MOST_UNITS: Final = 10_000_000
-_NODE: Final = reasons(
+_NODE: Final[dict[str, str | None]] = by_name(
     (None, "nodename state cpus cputot sockets socketsperboard corespersocket threadspercore boards gres"),
     (None, "features feature availablefeatures realmemory"),
     ("jobs take nodes first that the fewest partitions have", "weight"),

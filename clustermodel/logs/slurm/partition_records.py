@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from clustermodel.logs.slurm.configuration import LEAST, PREEMPTION, WHOLE_NODES, Configuration, reasons
+from clustermodel.logs.slurm.configuration import LEAST, PREEMPTION, WHOLE_NODES, Configuration, by_name
 from clustermodel.logs.slurm.node_records import members_of
 from clustermodel.machine.partition import Partition
 
 _WHO: Final = "who may use a partition is no rule of the model; the jobs of a log did"
-_PARTITION: Final = reasons(
+_PARTITION: Final[dict[str, str | None]] = by_name(
     (None, "partitionname nodes maxtime maxnodes default qos prioritytier priorityjobfactor state"),
     (None, "totalcpus totalnodes tres nodesets hidden disablerootjobs jobdefaults selecttypeparameters cpubind"),
     (_WHO, "allowaccounts allowgroups allowqos allocnodes denyaccounts denyqos rootonly reqresv"),

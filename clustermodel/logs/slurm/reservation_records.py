@@ -7,7 +7,7 @@ from typing import Final
 
 from clustermodel.errors import TraceError, quoted
 from clustermodel.logs import values as log_values
-from clustermodel.logs.slurm.configuration import NOTHING, Configuration, Record, reasons
+from clustermodel.logs.slurm.configuration import NOTHING, Configuration, Record, by_name
 from clustermodel.logs.slurm.node_records import _MOST_UNITS, members_of
 from clustermodel.machine.reservation import Reservation
 from clustermodel.validation import LONGEST_S
@@ -18,7 +18,7 @@ _EVERY_S: Final = {"HOURLY": 3600, "DAILY": _DAY_S, "WEEKLY": _WEEK_S}
 """Flags of reservations that recur."""
 _DAYS: Final = {"WEEKDAY": range(5), "WEEKEND": range(5, 7)}
 """Flags of reservations that recur on some days of each week, from Monday on."""
-_RESERVATION: Final = reasons(
+_RESERVATION: Final[dict[str, str | None]] = by_name(
     (None, "reservationname starttime endtime duration nodes nodecnt corecnt tres state users accounts groups flags coreids"),
     (None, "maxstartdelay burstbuffer watts comment nodename"),
     ("jobs of other partitions that have the nodes may use it too", "partitionname"),

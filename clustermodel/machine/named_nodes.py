@@ -1,7 +1,8 @@
-"""Nodes as specifications name them: a text as ``"0-59,62"``, shares of a machine, or a sequence of numbers."""
+"""Nodes as specifications name them: a text as ``"0-59,62"``, shares of a machine, or numbers; sets of nodes with a name."""
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import clustermodel.validation as check
@@ -60,3 +61,25 @@ def _shares(nodes: str) -> list[tuple[float, float]]:
     found = [_SHARE.fullmatch(part) for part in nodes.split(",")]
     shares = [_ALL if match[1] is None else (float(match[1]), float(match[2])) for match in found if match is not None]
     return shares if len(shares) == len(found) and all(0 <= low < high <= 100 for low, high in shares) else []
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedNodes:
+    """A set of nodes that has a name."""
+
+    name: str
+    """The name that jobs give; a job may give several, separated by commas."""
+    nodes: str | Sequence[int]
+    """Its nodes, counted from 0: as text, ``"0-59,62"``, or a sequence of numbers; or shares of the machine, as ``"all"`` or
+    ``"0%-80%"``: those of a site grow with the machine."""
+
+    def __post_init__(self) -> None:
+        kind = type(self).__name__
+        known = isinstance(self.name, str) and self.name and "," not in self.name
+        require(known, f"{kind}.name", self.name, "it must be a text without commas")
+        object.__setattr__(self, "nodes", ranges_of(f"{kind}.nodes", self.nodes))
+
+    @property
+    def node_set(self) -> tuple[int, ...]:
+        """Its nodes as ranges, (first, after the last, ...)."""
+        return bounds_of("nodes", self.nodes)
