@@ -331,7 +331,7 @@ def _report(results: Sequence[Result], by: Sequence[str], notes: Console, *, as_
 
 def _write(results: Sequence[Result], outputs: Mapping[str, Path | None], notes: Console) -> None:
     if results and (figure := outputs["figure"]) is not None:
-        from clustermodel.figures.run import comparison  # noqa: PLC0415  matplotlib takes a second to import
+        from clustermodel.figures.result_plots import comparison  # noqa: PLC0415  matplotlib takes a second to import
         from clustermodel.figures.style import save  # noqa: PLC0415
 
         save(comparison(results), figure)

@@ -226,7 +226,7 @@ class CrossoverStudy(Experiment[Crossover]):
         title = f"{self.measure}: {first} - {second}"
 
         def picture(table: StudyTable) -> Figure:
-            from clustermodel.figures.study import difference_curve  # noqa: PLC0415  matplotlib takes a second to import
+            from clustermodel.figures.study_plots import difference_curve  # noqa: PLC0415  matplotlib takes a second to import
 
             found = self.conclude(table)
             interval = (found.at, found.low, found.high)

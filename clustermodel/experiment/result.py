@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from clustermodel.experiment.scenario import Scenario
-    from clustermodel.figures.run import ResultPlots
+    from clustermodel.figures.result_plots import ResultPlots
 
 
 class Result:
@@ -336,7 +336,7 @@ class Result:
     @property
     def plot(self) -> ResultPlots:
         """Figures of this run."""
-        from clustermodel.figures.run import ResultPlots  # noqa: PLC0415  matplotlib takes a second to import
+        from clustermodel.figures.result_plots import ResultPlots  # noqa: PLC0415  matplotlib takes a second to import
 
         return ResultPlots(self)
 

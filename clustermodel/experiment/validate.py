@@ -112,7 +112,7 @@ class Verdicts:
     @property
     def plot(self) -> Figure:
         """The formula's values and the simulated means over the factor; over two numeric factors a map of verdicts too."""
-        from clustermodel.figures.study import formula_and_simulation  # noqa: PLC0415  matplotlib takes a second to import
+        from clustermodel.figures.study_plots import formula_and_simulation  # noqa: PLC0415  matplotlib takes a second to import
 
         return formula_and_simulation(self.frame, self.table.factors, quantity=self.quantity, relative=self.relative)
 

@@ -30,7 +30,7 @@ from clustermodel.experiment.factors import describe
 from clustermodel.experiment.run_key import PLACEMENTS, RECORDED, RECORDS, STATES_OVER_TIME
 from clustermodel.experiment.store import RunFile, Store
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.figures.run import ACCOUNT_COLOURS, SHARE_COLUMNS, account_shares
+from clustermodel.figures.result_plots import ACCOUNT_COLOURS, SHARE_COLUMNS, account_shares
 from clustermodel.figures.style import factor_label, short, visible
 from clustermodel.figures.tables import sample_paths
 from clustermodel.machine.machine import Machine

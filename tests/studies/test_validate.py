@@ -15,7 +15,7 @@ from clustermodel import Machine, Result, Scenario, StudyTable, Validation, synt
 from clustermodel.experiment.factors import Trial
 from clustermodel.experiment.script import load_experiment
 from clustermodel.experiment.validate import load_validation
-from clustermodel.figures.study import formula_and_simulation
+from clustermodel.figures.study_plots import formula_and_simulation
 from tests.conftest import Finished, refusal
 
 SCRIPT = Path(__file__).with_name("validation_example.py")

@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import clustermodel as cm
-from clustermodel.figures.run import busy_nodes, comparison, waiting_jobs
+from clustermodel.figures.result_plots import busy_nodes, comparison, waiting_jobs
 from clustermodel.figures.style import save
 from clustermodel.policies.interface import Setup
 from clustermodel.text.files import without_formulas

@@ -31,7 +31,7 @@ from clustermodel import (
     read_trace,
 )
 from clustermodel.errors import StrandedJobsError
-from clustermodel.figures.run import SHARES, busy_nodes, capacity_shares
+from clustermodel.figures.result_plots import SHARES, busy_nodes, capacity_shares
 from clustermodel.plans.windows import Windows
 from clustermodel.policies.interface import Migrate, Place, Rows, Setup, Start, WakeAt
 from clustermodel.recording.ledger import Account

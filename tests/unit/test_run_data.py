@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 
 import clustermodel as cm
 from clustermodel.experiment.result import Result
-from clustermodel.figures.run import IDLE_EMPTY, IDLE_WAITING, SHARES, WORK, busy_nodes, capacity_shares
+from clustermodel.figures.result_plots import IDLE_EMPTY, IDLE_WAITING, SHARES, WORK, busy_nodes, capacity_shares
 from clustermodel.figures.style import job_colour
 from clustermodel.policies.interface import Decision, Place, Policy, Rows, Setup
 from clustermodel.policies.view import Batch, View
@@ -236,9 +236,9 @@ def test_slices_follow_one_another_none_is_longer_than_a_quantum(make: Callable[
 
 
 def test_the_longest_timeline_is_drawn_and_a_longer_one_is_refused(three: Result, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clustermodel.figures.run.MOST_RECTANGLES", 9)
+    monkeypatch.setattr("clustermodel.figures.result_plots.MOST_RECTANGLES", 9)
     assert three.plot.slices(0, 50).axes
-    monkeypatch.setattr("clustermodel.figures.run.MOST_RECTANGLES", 8)
+    monkeypatch.setattr("clustermodel.figures.result_plots.MOST_RECTANGLES", 8)
     line = refusal(lambda: three.plot.slices(0, 50))
     assert line == "slices: more than 8 rectangles between first_s=0 and last_s=50 are too many to draw; choose a shorter time"
 

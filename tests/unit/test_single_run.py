@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from clustermodel import ContextSwitch, Machine, OutputError, Scenario, SpecificationError, synthetic_workload
 from clustermodel.experiment.result import Result
-from clustermodel.figures.run import comparison
+from clustermodel.figures.result_plots import comparison
 from clustermodel.figures.style import save
 from clustermodel.text.formatting import time_unit
 from tests.timeline.timeline import play
@@ -204,7 +204,7 @@ def test_a_range_without_jobs_is_refused(four: Result, first: int | None, last: 
 
 
 def test_more_jobs_than_anyone_can_read_are_refused(four: Result, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clustermodel.figures.run.MOST_RECTANGLES", 3)
+    monkeypatch.setattr("clustermodel.figures.result_plots.MOST_RECTANGLES", 3)
     assert four.plot.gantt(last=3).axes
     with pytest.raises(SpecificationError) as refused:
         four.plot.gantt(last=4)
