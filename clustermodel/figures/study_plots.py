@@ -17,34 +17,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from clustermodel.errors import SpecificationError
-from clustermodel.figures import curves_bars, maps, result_plots, style
+from clustermodel.figures import curves_bars, maps, style
+from clustermodel.figures.capacity import account_bars
 
 if TYPE_CHECKING:
     from clustermodel.experiment.study_table import StudyTable
 
 _TELLING: Final = 12  # characters of a level that tells what it is without the name of its factor
-
-
-def account_bars(table: StudyTable, *, by: str = "policy") -> Figure:
-    """Return a figure of stacked bars: what the capacity was used for, a bar for each point, means over replications."""
-    if not len(table.frame):
-        raise SpecificationError("table: it has no rows; there is nothing to draw")
-    if by != "policy":
-        table.levels(by)  # refuses what is no factor
-    names = sorted(maps.varying(table), key=lambda name: name == by)
-    others = [name for name in names if name != by]
-    means = table.means(*result_plots.SHARE_COLUMNS, *(result_plots.SHARE_COLUMNS_OF_SOME.keys() & set(table.frame)), by=names)
-    groups = [tuple(map(curves_bars.level_of, row)) for row in means[others].to_numpy(dtype=object)]
-    numbers = pd.factorize(pd.Series(groups, dtype=object))[0]
-    means = means.iloc[np.argsort(numbers, kind="stable")]
-    places = np.arange(len(means)) + 0.6 * np.sort(numbers)
-    figure, axes = style.new_figure(8.2, 1.0 + 0.27 * (places[-1] + 1))
-    handles = result_plots.draw_account_bars(axes, result_plots.account_shares(means), places)
-    axes.set_yticks(places, [", ".join(map(curves_bars.shown_value, row)) for row in means[names].to_numpy(dtype=object)])
-    axes.set_ylabel(", ".join(map(style.factor_label, names)))
-    style.legend_below(figure, handles)
-    return figure
 
 
 def _method(function: Callable[..., Figure]) -> Callable[..., Figure]:

@@ -71,6 +71,18 @@ _POLICIES: Final = {
 _LEVEL: Final = re.compile(r"(m?b?gs)(?:-|:mpl=)(\d+)", re.IGNORECASE)  # a multiprogramming level: bgs:mpl=2, BGS-2
 _PATTERN_OF_LEVEL: Final = {2: 2, 3: 1, 4: 3}  # others are solid, as 5, with which Zhang et al. 2003 have their best results
 
+HATCHES: Final = {
+    "replica": ("////", "replica in another row"), "saved": ("..", "work saved"), "lost": ("xx", "work discarded"),
+    "failed": ("---", "ended by the failure of a node"),
+    "partly": ("oo", "executed for part of this time; the log does not show when"),
+}  # fmt: skip
+"""Hatches of kinds of placements, and what they say."""
+
+
+def hatch_of(kind: str) -> str | None:
+    """Return the hatch of a kind of placements, ``None`` without one."""
+    return HATCHES[kind][0] if kind in HATCHES else None
+
 
 def _own(label: str) -> Style | None:
     """Return the style of a label in every figure, ``None`` if it has no style of its own."""

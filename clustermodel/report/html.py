@@ -30,7 +30,7 @@ from clustermodel.experiment.factors import describe
 from clustermodel.experiment.run_key import PLACEMENTS, RECORDED, RECORDS, STATES_OVER_TIME
 from clustermodel.experiment.store import RunFile, Store
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.figures.result_plots import ACCOUNT_COLOURS, SHARE_COLUMNS, account_shares
+from clustermodel.figures.capacity import ACCOUNT_COLOURS, SHARE_COLUMNS, account_shares
 from clustermodel.figures.style import factor_label, short, visible
 from clustermodel.figures.tables import sample_paths
 from clustermodel.machine.machine import Machine
@@ -266,12 +266,13 @@ def _differences(data: Mapping[str, Any]) -> Section | None:
 
 
 def _capacity(study: Replications) -> Section | None:
-    if not all(study.has(name) for name in SHARE_COLUMNS):
+    known = [name for name in SHARE_COLUMNS if study.has(name)]
+    if SHARE_COLUMNS[0] not in known:
         return None
     others = [index for index in range(len(study.factors)) if index != study.lead]
     groups = pd.Series(list(map(tuple, study.codes[:, others].tolist())), dtype=object)  # differ in the lead factor only
     order = np.argsort(pd.factorize(groups)[0], kind="stable").tolist()
-    shares = account_shares(pd.DataFrame({name: study.means(name).mean for name in SHARE_COLUMNS}).iloc[order])
+    shares = account_shares(pd.DataFrame({name: study.means(name).mean for name in known}).iloc[order])
     columns = _factor_columns(study, order, sorted(study.varying, key=lambda index: index == study.lead))
     bars = [
         [(use, colour, f"{row[use]:.6f}", f"{row[use]:.2%}") for use, colour in ACCOUNT_COLOURS.items() if row[use] > 0]

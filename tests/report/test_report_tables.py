@@ -8,7 +8,7 @@ import pytest
 
 from clustermodel import StudyTable
 from clustermodel.experiment.store import Store
-from clustermodel.figures.result_plots import ACCOUNT_COLOURS
+from clustermodel.figures.capacity import ACCOUNT_COLOURS
 from clustermodel.report.data import factor_of, measure_title
 from clustermodel.report.html import markdown
 from tests.report.conftest import NODES, SHARED, Open, Opened

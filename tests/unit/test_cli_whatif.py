@@ -68,7 +68,7 @@ def test_the_figure_is_of_the_first_policy_with_the_rules_if_there_are_any(
     command_line: Command, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], row: str
 ) -> None:
     drawn: list[Scenario] = []
-    monkeypatch.setattr("clustermodel.figures.result_plots._recorded_figure", lambda run, *_: drawn.append(run.scenario))
+    monkeypatch.setattr("clustermodel.figures.gantt.recorded_figure", lambda run, *_: drawn.append(run.scenario))
     monkeypatch.setattr("clustermodel.figures.style.save", lambda *_: None)
     picture = tmp_path / "held.png"
     finished = command_line("whatif", "--trace", log, "--policy", "easy", "--policy", "fcfs", "--figure", picture, *options)

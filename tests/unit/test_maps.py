@@ -12,7 +12,7 @@ from clustermodel import tradeoff_map as mapped
 from clustermodel.experiment.crossover import crossover
 from clustermodel.experiment.exhibits import exhibits_of
 from clustermodel.experiment.store import Store
-from clustermodel.figures.result_plots import ACCOUNT_COLOURS, SHARE_COLUMNS, account_shares
+from clustermodel.figures.capacity import ACCOUNT_COLOURS, SHARE_COLUMNS, account_shares
 from clustermodel.figures.style import policy_styles
 
 LOADS = (0.9, 0.5, 0.7)
