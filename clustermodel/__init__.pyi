@@ -24,7 +24,7 @@ from .figures.curves_bars import (
     bars as bars, curves as curves, differences as differences, improvements as improvements,
     ratios as ratios,
 )
-from .figures.tables import comparison_table as comparison_table
+from .figures.run_tables import comparison_table as comparison_table
 from .figures.workloads import distributions as distributions, estimates_used as estimates_used
 from .workload.job import Job as Job, JobRow as JobRow
 from .machine.machine import (

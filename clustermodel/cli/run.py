@@ -24,8 +24,9 @@ from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario, nothing_played
 from clustermodel.experiment.settings import scenario_with_settings, settings_of
 from clustermodel.experiment.user_code import failure_line
-from clustermodel.figures.tables import comparison_table, group_rows, group_table, run_row
-from clustermodel.figures.terminal import Column, TextTable, literal, print_notes, print_table, standard_error, standard_output
+from clustermodel.figures.run_tables import comparison_table, group_rows, group_table, run_row
+from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error, standard_output
+from clustermodel.figures.text_table import Column, TextTable
 from clustermodel.measure.input_notes import run_notes
 from clustermodel.measure.job_table import Jobs, job_columns
 from clustermodel.measure.recorded_groups import GROUPINGS

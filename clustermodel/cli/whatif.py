@@ -18,8 +18,9 @@ from clustermodel.cli.streams import json_option, print_json, progress_of_run
 from clustermodel.errors import SpecificationError, counted, shown
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import Scenario
-from clustermodel.figures.tables import differs
-from clustermodel.figures.terminal import Column, TextTable, literal, print_notes, print_table, standard_error
+from clustermodel.figures.run_tables import differs
+from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error
+from clustermodel.figures.text_table import Column, TextTable
 from clustermodel.machine.machine import Machine
 from clustermodel.measure.input_notes import Costs, notes_on_rejected, rule_notes, unused_costs_of_machines
 from clustermodel.measure.metrics import SINCE_ELIGIBLE, Observed, observed_schedule, other_machine

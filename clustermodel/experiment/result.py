@@ -82,7 +82,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Return what matters most for a notebook, with notes on input that looks wrong."""
-        from clustermodel.figures.tables import comparison_table  # noqa: PLC0415
+        from clustermodel.figures.run_tables import comparison_table  # noqa: PLC0415
 
         return comparison_table([self])._repr_html_()
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from clustermodel.figures.study_plots import StudyPlots
-    from clustermodel.figures.terminal import TextTable
+    from clustermodel.figures.text_table import TextTable
     from clustermodel.measure.input_notes import Note
 
 
@@ -130,7 +130,7 @@ class StudyTable:
         return self._means_shown()._repr_html_() if len(self) else html_fields(f"{self.name}: no trials", [])
 
     def _means_shown(self) -> TextTable:
-        from clustermodel.figures.tables import means_table, notes_of_runs  # noqa: PLC0415  with rich
+        from clustermodel.figures.study_tables import means_table, notes_of_runs  # noqa: PLC0415  with rich
 
         table = means_table(self, f"{self.name}: means ± half of the 95 % intervals", self.shown)
         table.notes = (*table.notes, *notes_of_runs(self))

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 
-from clustermodel.arrays import FloatArray
+from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.errors import SpecificationError
 from clustermodel.figures import curves_bars, maps, style
 from clustermodel.measure.quantities import account_column
@@ -78,22 +78,30 @@ def draw_account_bars(axes: Axes, shares: pd.DataFrame, places: FloatArray) -> d
     return handles
 
 
+def account_rows(table: StudyTable, by: str | None) -> tuple[pd.DataFrame, pd.DataFrame, IntArray]:
+    """Return the levels of each point of a study, the means of :func:`account_shares`, and a number of what it is beside.
+
+    Points that differ in the factor ``by`` only follow each other, and have the same number.
+    """
+    names = sorted(maps.varying(table), key=lambda name: name == by)
+    means = table.means(*(column for column in SHARE_COLUMNS if column in table.frame), by=names)
+    others = [tuple(map(curves_bars.level_of, row)) for row in means[[name for name in names if name != by]].to_numpy(object)]
+    numbers = pd.factorize(pd.Series(others, dtype=object))[0]
+    order = np.argsort(numbers, kind="stable")
+    return means[names].iloc[order], account_shares(means.iloc[order]), np.sort(numbers)
+
+
 def account_bars(table: StudyTable, *, by: str = "policy") -> Figure:
     """Return a figure of stacked bars: what the capacity was used for, a bar for each point, means over replications."""
     if not len(table.frame):
         raise SpecificationError("table: it has no rows; there is nothing to draw")
     if by != "policy":
         table.levels(by)  # refuses what is no factor
-    names = sorted(maps.varying(table), key=lambda name: name == by)
-    others = [name for name in names if name != by]
-    means = table.means(*(column for column in SHARE_COLUMNS if column in table.frame), by=names)
-    groups = [tuple(map(curves_bars.level_of, row)) for row in means[others].to_numpy(dtype=object)]
-    numbers = pd.factorize(pd.Series(groups, dtype=object))[0]
-    means = means.iloc[np.argsort(numbers, kind="stable")]
-    places = np.arange(len(means)) + 0.6 * np.sort(numbers)
+    levels, shares, numbers = account_rows(table, by)
+    places = np.arange(len(levels)) + 0.6 * numbers
     figure, axes = style.new_figure(8.2, 1.0 + 0.27 * (places[-1] + 1))
-    handles = draw_account_bars(axes, account_shares(means), places)
-    axes.set_yticks(places, [", ".join(map(curves_bars.shown_value, row)) for row in means[names].to_numpy(dtype=object)])
-    axes.set_ylabel(", ".join(map(style.factor_label, names)))
+    handles = draw_account_bars(axes, shares, places)
+    axes.set_yticks(places, [", ".join(map(curves_bars.shown_value, row)) for row in levels.to_numpy(object)])
+    axes.set_ylabel(", ".join(map(style.factor_label, map(str, levels))))
     style.legend_below(figure, handles)
     return figure

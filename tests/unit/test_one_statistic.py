@@ -15,7 +15,7 @@ from clustermodel.experiment.factors import Label
 from clustermodel.experiment.script import sweep
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Precision
-from clustermodel.figures.tables import means_table
+from clustermodel.figures.study_tables import means_table
 from clustermodel.measure.equivalence import equivalence_test
 from clustermodel.measure.statistics import (
     RESAMPLED,
@@ -217,7 +217,7 @@ def test_tables_for_people_have_the_intervals(case: str) -> None:
     printed = means_table(table, "", ["wait", "share"])
     means = table.means("wait", "share")
     for name in ("wait", "wait_half", "share", "share_half", "replications"):
-        assert all(map(same, printed.plain[name], means[name]))
+        assert all(map(same, printed.values[name], means[name]))
     assert ("resampled" in str(table)) == case.startswith("resampled")
 
 
