@@ -98,6 +98,6 @@ def test_unknown_words_and_an_uncommitted_package_are_refused(stored: Path, monk
     with pytest.raises(SystemExit, match="no point has the words fcfs; the last one is uneven nodes mbgs 100000"):
         growth.main(["--only", "fcfs"])
     monkeypatch.setattr(record, "git", lambda *_: b" M clustermodel/workload/job.py\n")
-    with pytest.raises(SystemExit, match=r"clustermodel/job\.py differs from the commit"):
+    with pytest.raises(SystemExit, match=r"clustermodel/workload/job\.py differs from the commit"):
         growth.main(["--only", "easy"])
     assert not stored.exists()
