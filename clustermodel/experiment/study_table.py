@@ -15,8 +15,8 @@ import numpy as np
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.errors import SpecificationError, did_you_mean, missing_package, quoted, visible
 from clustermodel.experiment.factors import Label, Trial, describe, label_key, plain
-from clustermodel.measure.metrics import quantity
-from clustermodel.measure.quantities import named
+from clustermodel.measure.metrics import QUANTITIES, quantity
+from clustermodel.measure.quantities import ACCOUNT_QUANTITIES
 from clustermodel.measure.replications import Counted, Rows, counted
 from clustermodel.measure.statistics import LEVEL, RESAMPLED, Estimates, Interval, ratios
 from clustermodel.text.files import write_file
@@ -475,8 +475,9 @@ class StudyTable:
                 values[places] = self.frame[measure].to_numpy(dtype=float, na_value=np.nan)
             except (TypeError, ValueError):
                 raise self._error(f"{measure} is not a column of numbers") from None
-            known = quantity(measure)
-            said = {"long_name": known.name, "units": known.unit or "1"} if known else {"units": named(measure).unit}
+            about = quantity(measure)
+            ratio = not about.unit and (measure in QUANTITIES or measure in ACCOUNT_QUANTITIES)
+            said = {"long_name": about.name, "units": "1" if ratio else about.unit}
             variables[measure] = (dimensions, values, {key: text for key, text in said.items() if text})
         coordinates = {}
         for name, of in levels.items():

@@ -26,7 +26,7 @@ from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
 from clustermodel.figures.style import Style, axis_label, factor_label, legend_below, new_figure, plain, policy_styles
 from clustermodel.measure import statistics
-from clustermodel.measure.metrics import QUANTITIES
+from clustermodel.measure.metrics import QUANTITIES, quantity
 from clustermodel.measure.quantities import Quantity, named, never_negative
 from clustermodel.measure.replications import Rows, counted
 from clustermodel.measure.statistics import Estimates
@@ -275,8 +275,8 @@ class _Drawing:
     def _axis_label(self, column: str) -> str:
         if self.comparison is None:
             return self.labels.get(column) or axis_label(column)
-        quantity = _with_unit(self.labels[column]) if column in self.labels else QUANTITIES.get(column) or named(column)
-        return self.comparison.label(quantity, self.base)
+        of = _with_unit(self.labels[column]) if column in self.labels else quantity(column)
+        return self.comparison.label(of, self.base)
 
     def _x_label(self, x: str) -> str:
         return self.labels.get(x) or (factor_label(x) if x == self.at else axis_label(x))

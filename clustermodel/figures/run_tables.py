@@ -44,7 +44,8 @@ _COUNTS: Final = {
 _OF_ENERGY: Final = {"energy_kwh": "energy\n(kWh)", "energy_cost": "cost of\nenergy", "carbon_kg": "carbon\n(kg)"}
 """Columns of runs in which it is known what nodes draw."""
 _HEADINGS: Final = {"jobs": "jobs", **_RESPONSE, **_WAIT, **_NODE_TIME, **_COUNTS}
-_ALL_HEADINGS: Final = {**_HEADINGS, **_SINCE_ELIGIBLE, **_OF_ENERGY}
+HEADINGS: Final = {**_HEADINGS, "p95_wait_s": "95th pct.\nwait", **_SINCE_ELIGIBLE, **_OF_ENERGY}
+"""Short headings of fields, without the units of times and shares."""
 _WAITS: Final = ("mean_wait_s", "median_wait_s", "p95_wait_s")
 _OF_GROUPS: Final = ("jobs", *_WAIT, "mean_bounded_slowdown")
 _MOST_GROUPS: Final = 20  # rows of a table of groups
@@ -82,7 +83,7 @@ def group_table(run: Result, by: str) -> TextTable:
         title += f", {_MOST_GROUPS} of {len(rows):,} groups (all with --json)"
     names = [*_OF_GROUPS, *(name for name in (*_SINCE_ELIGIBLE, *_OF_ENERGY) if name in (rows[0] if rows else ()))]
     seen = [name for name in names if name not in _SINCE_ELIGIBLE or differs(rows)]
-    columns = measure_columns({name: [row[name] for row in shown] for name in seen}, headings=_ALL_HEADINGS)
+    columns = measure_columns({name: [row[name] for row in shown] for name in seen}, headings=HEADINGS)
     values = {"policy": [run.scenario.label] * len(rows), by: [row["who"] for row in rows]}
     values |= {name: [row[name] for row in rows] for name in names}
     return TextTable(title, [Column(by, [row["who"] for row in shown], number=False)], [list(columns.values())], values)
@@ -120,7 +121,7 @@ def comparison_table(runs: Sequence[Result] | Result, title: str = "") -> TextTa
     optional = {name: [row.get(name) for row in rows] for name in known if any(name in row for row in rows)}
     values = {**{name: [row[name] for row in rows] for name in PLAIN}, **optional}
     shown = {name: values[name] for name in (*_HEADINGS, *optional) if name not in _SINCE_ELIGIBLE or differs(rows)}
-    columns = measure_columns(shown, headings=_ALL_HEADINGS, not_if_zero=_NOT_IF_ZERO, share_places=2)
+    columns = measure_columns(shown, headings=HEADINGS, not_if_zero=_NOT_IF_ZERO, share_places=2)
     in_time = any(run.slices is not None for run in runs)
     waits = [*_WAIT, *_SINCE_ELIGIBLE]
     times = [*_RESPONSE, *waits] if in_time else [*waits, *_RESPONSE]

@@ -9,7 +9,7 @@ from clustermodel.figures.text_table import Column, TextTable, Values, measure_c
 from clustermodel.measure import input_notes
 from clustermodel.measure.input_notes import Note
 from clustermodel.measure.metrics import quantity
-from clustermodel.measure.quantities import named, never_negative
+from clustermodel.measure.quantities import never_negative
 
 if TYPE_CHECKING:
     from clustermodel.experiment.study_table import StudyTable
@@ -41,7 +41,7 @@ def _below_zero(values: Mapping[str, Values], measures: Sequence[str], advice: s
     ]
     if not wrong:
         return []
-    names = ", ".join(dict.fromkeys((quantity(name) or named(name)).name for name, *_ in wrong))
+    names = ", ".join(dict.fromkeys(quantity(name).name for name, *_ in wrong))
     fact = f"intervals reach below 0, where {names} cannot be: they are to be read as ending at 0"
     return [Note(fact, advice)]
 

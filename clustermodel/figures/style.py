@@ -19,7 +19,7 @@ from matplotlib.legend_handler import HandlerTuple
 
 from clustermodel.errors import OutputError, SpecificationError
 from clustermodel.errors import visible as written_out
-from clustermodel.measure.metrics import QUANTITIES
+from clustermodel.measure.metrics import quantity
 from clustermodel.measure.quantities import column_heading
 from clustermodel.policies.registry import NAMES_OF_PAPERS
 from clustermodel.text.files import replacing
@@ -213,8 +213,8 @@ def add_to_legend(figure: Figure, handles: Mapping[str, Any]) -> None:
 
 
 def axis_label(column: str) -> str:
-    """Return the axis label of a measure: a quantity's name and unit, or what the name of any other column says."""
-    return QUANTITIES[column].label() if column in QUANTITIES else factor_label(column)
+    """Return the axis label of a measure: its name and unit."""
+    return plain(quantity(column).label(), longest=90)
 
 
 def factor_label(name: str) -> str:

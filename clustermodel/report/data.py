@@ -18,7 +18,7 @@ from clustermodel.experiment.study_table import Differences, StudyTable
 from clustermodel.figures.maps import is_numeric
 from clustermodel.figures.style import short, visible
 from clustermodel.measure.metrics import quantity
-from clustermodel.measure.quantities import named
+from clustermodel.measure.quantities import Quantity, named
 from clustermodel.measure.statistics import Estimates
 from clustermodel.report.plots import literal, looks
 
@@ -37,7 +37,7 @@ class Factor(NamedTuple):
     @property
     def title(self) -> str:
         """The factor's name for readers: ``quantum_s`` is ``quantum (s)``."""
-        return _words(self.name)
+        return title_of(named(self.name))
 
     @property
     def places(self) -> list[float]:
@@ -70,17 +70,9 @@ def short_labels(names: Iterable[str]) -> dict[str, str]:
     return labels
 
 
-def measure_title(name: str) -> str:
-    """Return the name of a measure for readers, with its unit if that is one of time, energy or mass."""
-    known = quantity(name)
-    if known is None:
-        return _words(name)
-    return known.label() if known.unit in ("s", "node-seconds", "kWh", "kg") else known.name
-
-
-def _words(name: str) -> str:
-    said = named(name)
-    return said._replace(name=short(visible(said.name), _LONGEST)).label()
+def title_of(quantity: Quantity) -> str:
+    """Return the name of a measure or a factor for readers, with its unit."""
+    return quantity._replace(name=short(visible(quantity.name), _LONGEST)).label()
 
 
 class Replications:
@@ -152,7 +144,7 @@ def study_data(study: Replications, measures: Sequence[str], shown: Sequence[str
         "codes": study.codes[:, varying].tolist(),
         "runs": study.means("replication").runs.tolist(),
         "measures": {
-            name: {"title": measure_title(name), "mean": _plain(of.mean), "half": _plain(of.half)}
+            name: {"title": title_of(quantity(name)), "mean": _plain(of.mean), "half": _plain(of.half)}
             for name, of in estimates.items()
         },
         "shown": list(shown),

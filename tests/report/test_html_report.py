@@ -15,7 +15,8 @@ from scipy import stats
 from clustermodel import Checkpointing, CheckpointStore, Job, Machine, Scenario, TimeSlicing, Workload, synthetic_workload
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
-from clustermodel.report.data import measure_title
+from clustermodel.measure.metrics import quantity
+from clustermodel.report.data import title_of
 from clustermodel.report.write import write_report
 from tests.report.conftest import NODES, SHARED, Open, Opened, small_study
 
@@ -38,7 +39,7 @@ def section(report: Opened, name: str):
 
 def choose(report: Opened, name: str, title: str, value: str) -> None:
     """Choose in a list, as a reader does."""
-    shown = measure_title(value) if title == "measure" else value
+    shown = title_of(quantity(value)) if title == "measure" else value
     section(report, name).get_by_label(title, exact=True).select_option(shown)
     report.settle()
 
