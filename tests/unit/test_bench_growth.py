@@ -71,6 +71,7 @@ def test_uneven_sizes_on_the_fewest_nodes_are_the_even_ones() -> None:
     assert list(Point(UNEVEN, "easy", 50, 100).stream().rows()) == list(ManyJobs(50, machine_nodes=100).rows())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", [Point("jobs", "mbgs", 300, 128), Point(UNEVEN, "easy", 300, 1_000)])
 def test_a_point_is_measured_here(point: Point, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(growth, "POINTS", [point])
