@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from io import BytesIO
-from itertools import product
+from itertools import count, product
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -183,10 +183,18 @@ def visible(text: object) -> str:
     return written_out(str(text), keep="\n\u200c\u200d")  # zero-width joiners, of some scripts and of emoji
 
 
+def distinct(texts: Sequence[str]) -> list[str]:
+    """Return texts with numbers on those that are equal, so that all differ."""
+    made: list[str] = []
+    for text in texts:
+        numbered = (f"{text} ({number})" for number in count(1))
+        made.append(text if texts.count(text) == 1 else next(name for name in numbered if name not in (*texts, *made)))
+    return made
+
+
 def legend_labels(texts: Sequence[object], longest: int = 48) -> list[str]:
     """Return texts as :func:`plain` shows them, with numbers on those that would look the same."""
-    shown = [plain(text, longest) for text in texts]
-    return [f"{text} ({shown[: place + 1].count(text)})" if shown.count(text) > 1 else text for place, text in enumerate(shown)]
+    return distinct([plain(text, longest) for text in texts])
 
 
 def legend_below(figure: Figure, handles: Mapping[str, Any], *, title: str = "", longest: int = 48) -> None:

@@ -110,12 +110,12 @@ def test_headings_sort_the_summary(report: Opened, results: pd.DataFrame) -> Non
     def shown() -> list[float]:
         return [unit_s * number(text.partition(" ±")[0]) for text in column_of(report, "summary", title)]
 
-    assert shown() == pytest.approx(list(means), abs=unit_s / 100)
+    assert shown() == pytest.approx(list(means), abs=0.0501 * unit_s)
     heading = section(report, "summary").get_by_role("button", name=title, exact=True)
     for ascending in (True, False):
         heading.click()
         report.settle()
-        assert shown() == pytest.approx(sorted(means, reverse=not ascending), abs=unit_s / 100)
+        assert shown() == pytest.approx(sorted(means, reverse=not ascending), abs=0.0501 * unit_s)
         by_wait = means.sort_values(ascending=ascending)
         best = [name for name, wait in zip(by_wait.index, by_wait, strict=True) if wait == by_wait.iloc[0]]
         assert column_of(report, "summary", "policy")[0] in {policy for *_, policy in best}

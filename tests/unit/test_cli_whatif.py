@@ -49,7 +49,7 @@ def test_whatif_says_of_a_site_what_run_says(
     assert "larger than" not in finished.err
     shown = terminal("whatif", *options[:4], "--site", site, "--by", "partition").out
     assert "nan" not in shown
-    assert shown.splitlines()[-2].split() == ["b", "1", "540", "540", "-", "0.0"]
+    assert shown.splitlines()[-2].split() == ["b", "1", "9.00", "9.00", "-", "0.0"]
 
 
 def test_several_sites_are_compared_each_in_rows_of_its_own(command_line: Command, log: Path, tmp_path: Path) -> None:
