@@ -140,21 +140,24 @@ def differs(rows: Sequence[Mapping[str, Any]]) -> bool:
 
 def machine_texts(machines: Sequence[Machine]) -> list[str]:
     """Return what tells machines apart, such as ``"MPL 2"``: the fields of numbers and texts in which they differ."""
-    leaves = [dict(_leaves(machine)) for machine in machines]
-    differing = [name for name in dict.fromkeys(chain(*leaves)) if len({leaf.get(name) for leaf in leaves}) > 1]
-    return [", ".join(_field_text(name, leaf.get(name)) for name in differing) for leaf in leaves]
+    of_machines = [dict(leaves(machine)) for machine in machines]
+    differing = [name for name in dict.fromkeys(chain(*of_machines)) if len({of.get(name) for of in of_machines}) > 1]
+    return [", ".join(field_text(name, of.get(name)) for name in differing) for of in of_machines]
 
 
-def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the fields of a specification, and of those within it, that are numbers or texts, by their dotted names."""
     if is_dataclass(value):
-        for part in fields(value):
-            yield from _leaves(getattr(value, part.name), f"{name}.{part.name}" if name else part.name)
+        value = {part.name: getattr(value, part.name) for part in fields(value)}
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from leaves(part, f"{name}.{key}" if name else key)
     elif value is None or isinstance(value, bool | int | float | str):
         yield name, value
 
 
-def _field_text(name: str, value: Any) -> str:
+def field_text(name: str, value: Any) -> str:
+    """Return a field of a specification as text: ``"quantum 200 s"``."""
     outer, _, inner = name.rpartition(".")
     whole = f"{outer}_{inner}" if inner in _VAGUE else inner
     quantity = named(whole)

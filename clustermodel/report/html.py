@@ -4,7 +4,7 @@ import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import chain
@@ -31,8 +31,9 @@ from clustermodel.experiment.run_key import PLACEMENTS, RECORDED, RECORDS, STATE
 from clustermodel.experiment.store import RunFile, Store
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.figures.capacity import ACCOUNT_COLOURS, SHARE_COLUMNS, account_rows
+from clustermodel.figures.run_tables import field_text, leaves
 from clustermodel.figures.study_tables import means_table, sample_paths
-from clustermodel.figures.style import factor_label, short, visible
+from clustermodel.figures.style import short, visible
 from clustermodel.figures.text_table import Column, TextTable, exact, frame_table, text_column, trials_table
 from clustermodel.machine.machine import Machine
 from clustermodel.measure.timeline import recorded_states
@@ -113,28 +114,19 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
 
 def setup(runs: Sequence[RunFile], policies: Sequence[str]) -> list[tuple[str, str]]:
     """Return what the runs simulate besides the factors: the machine that they share, jobs of the first run, policies."""
-    found: dict[str, set[str]] = {}
-    default = dict(_flat(asdict(Machine(nodes=1))))
+    found: dict[str, set[Any]] = {}
+    default = dict(leaves(Machine(nodes=1)))
     for run in runs:
-        for name, value in _flat(run.specification.get("machine") or {}):
+        for name, value in leaves(run.specification.get("machine") or {}):
             if value not in (None, 0, "") and (name in _ALWAYS or value != default.get(name)):
-                found.setdefault(name, set()).add(exact(value) if isinstance(value, float) else str(value))
-    same = {factor_label(name.rpartition(".")[2]): values.pop() for name, values in found.items() if len(values) == 1}
-    shared = [f"{name} {value}" for name, value in same.items()]
+                found.setdefault(name, set()).add(value)
+    shared = [field_text(name, values.pop()) for name, values in found.items() if len(values) == 1]
     rows = [("machine", "; ".join(shared))] if shared else []
     rows += [("jobs", f"{runs[0].jobs:,} of {', '.join(runs[0].sources)}")] if runs else []
     for policy in policies:
         with suppress(SpecificationError):
             rows.append((policy, policy_summary(policy.partition(":")[0])))
     return rows
-
-
-def _flat(fields: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in fields.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{within}{name}.")
-        else:
-            yield f"{within}{name}", value
 
 
 _ALWAYS: Final = ("nodes", "time_slicing.quantum_s", "time_slicing.mpl")
