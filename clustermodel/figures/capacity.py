@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,7 +16,7 @@ from clustermodel.errors import SpecificationError
 from clustermodel.figures import curves_bars, maps, style
 from clustermodel.measure.quantities import account_column
 from clustermodel.measure.timeline import WORK, mean_of_steps, rates_in_matrix, rates_in_space
-from clustermodel.recording.ledger import Account
+from clustermodel.recording.ledger import WHILE_HELD, Account
 from clustermodel.ticks import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -26,10 +27,14 @@ USEFUL_WORK: Final = "useful work"
 DISCARDED_WORK: Final = "discarded work"
 IDLE_WAITING: Final = "idle while jobs wait"
 IDLE_EMPTY: Final = "idle, queue empty"
-_BESIDE_WORK: Final = {
+_OWN: Final = {
     Account.CONTEXT_SWITCH: style.ORANGE, Account.CHECKPOINT: style.PURPLE, Account.RESTART: style.VERMILLION,
-    Account.RESIZE: "#8c564b", Account.BOOT: "#bcbd22", Account.STARTUP: "#7f5fa8", Account.EPILOG: "#c49c94",
-    Account.BLOCKED: style.BLACK, Account.DOWN: style.YELLOW, Account.RESERVED: style.GREEN, Account.OFF: "#f2efe9",
+    Account.BLOCKED: style.BLACK,
+}  # fmt: skip
+_OTHERS: Final = cycle(("#8c564b", "#bcbd22", "#7f5fa8", "#c49c94", "#17becf", "#98df8a", "#e377c2"))
+_BESIDE_WORK: Final = {
+    **{account: _OWN.get(account) or next(_OTHERS) for account in WHILE_HELD},
+    Account.DOWN: style.YELLOW, Account.RESERVED: style.GREEN, Account.OFF: "#f2efe9",
 }  # fmt: skip
 _COLOURS: Final = {
     **{account.value: colour for account, colour in _BESIDE_WORK.items()}, IDLE_WAITING: "#999999", IDLE_EMPTY: "#dedede",

@@ -12,8 +12,9 @@ from clustermodel.errors import SpecificationError, counted
 from clustermodel.figures.text_table import Column, TextTable, measure_columns
 from clustermodel.measure import input_notes
 from clustermodel.measure.metrics import SINCE_ELIGIBLE
-from clustermodel.measure.quantities import account_columns, named
+from clustermodel.measure.quantities import account_column, account_columns, named
 from clustermodel.measure.recorded_groups import NO_NAME
+from clustermodel.recording.ledger import WHILE_HELD
 from clustermodel.text.formatting import cell
 from clustermodel.workload.job import UNSET
 
@@ -29,11 +30,10 @@ _RESPONSE: Final = {
     "mean_weighted_bounded_slowdown": "weighted\nslowdown",
 }  # fmt: skip
 _NODE_TIME: Final = {
-    "utilization": "utilization", "lost_share": "discarded\nwork", "context_switch_share": "context\nswitch",
-    "checkpoint_share": "checkpoint", "restart_share": "restart", "resize_share": "resize", "boot_share": "boot",
-    "startup_share": "start-up", "epilog_share": "epilog",
-    "blocked_share": "blocked\ngangs", "down_share": "down\nnodes", "reserved_share": "reserved\nnodes",
-    "off_share": "nodes\noff", "idle_share": "idle\nnodes", "kappa": "loss of\ncapacity",
+    "utilization": "utilization", "lost_share": "discarded\nwork",
+    **{account_column(account, "share"): account.value.replace(" ", "\n") for account in WHILE_HELD},
+    "startup_share": "start-up", "blocked_share": "blocked\ngangs", "down_share": "down\nnodes",
+    "reserved_share": "reserved\nnodes", "off_share": "nodes\noff", "idle_share": "idle\nnodes", "kappa": "loss of\ncapacity",
 }  # fmt: skip
 _COUNTS: Final = {
     "backfilled": "backfilled", "blocked": "blocked\njobs", "delayed": "delayed by\nlower prio.", "preempted": "preempted",
