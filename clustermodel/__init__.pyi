@@ -21,10 +21,10 @@ from .machine.failure import Failure as Failure, NodeFailures as NodeFailures
 from .machine.recorded_outages import read_outages as read_outages, Outages as Outages, outage_facts as outage_facts
 from .machine.weibull_fit import fit_weibull as fit_weibull
 from .figures.curves_bars import (
-    bars as bars, by_size as by_size, curves as curves, differences as differences, improvements as improvements,
+    bars as bars, curves as curves, differences as differences, improvements as improvements,
     ratios as ratios,
 )
-from .figures.tables import comparison_table as comparison_table
+from .figures.run_tables import comparison_table as comparison_table
 from .figures.workloads import distributions as distributions, estimates_used as estimates_used
 from .workload.job import Job as Job, JobRow as JobRow
 from .machine.checkpoints import Checkpointing as Checkpointing, CheckpointStore as CheckpointStore

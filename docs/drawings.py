@@ -38,7 +38,7 @@ from clustermodel import (
     read_swf,
     to_seconds,
 )
-from clustermodel.figures.run import draw_gantt, draw_matrix
+from clustermodel.figures.gantt import draw_gantt, draw_matrix
 from clustermodel.plans.slack_prices import Weights, cost, favour, price_of_start, weight
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.predictors import UserEstimate

@@ -24,8 +24,9 @@ from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario, nothing_played
 from clustermodel.experiment.settings import scenario_with_settings, settings_of
 from clustermodel.experiment.user_code import failure_line
-from clustermodel.figures.tables import comparison_table, group_rows, group_table, run_row
-from clustermodel.figures.terminal import Column, TextTable, literal, print_notes, print_table, standard_error, standard_output
+from clustermodel.figures.run_tables import comparison_table, group_rows, group_table, run_row
+from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error, standard_output
+from clustermodel.figures.text_table import Column, TextTable
 from clustermodel.measure.input_notes import run_notes
 from clustermodel.measure.job_table import Jobs, job_columns
 from clustermodel.measure.recorded_groups import GROUPINGS
@@ -335,7 +336,7 @@ def _report(results: Sequence[Result], by: Sequence[str], notes: Console, *, as_
 
 def _write(results: Sequence[Result], outputs: Mapping[str, Path | None], notes: Console) -> None:
     if results and (figure := outputs["figure"]) is not None:
-        from clustermodel.figures.run import comparison  # noqa: PLC0415  matplotlib takes a second to import
+        from clustermodel.figures.result_plots import comparison  # noqa: PLC0415  matplotlib takes a second to import
         from clustermodel.figures.style import save  # noqa: PLC0415
 
         save(comparison(results), figure)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,15 +17,15 @@ from clustermodel.cli.options import FILE, option, option_group
 from clustermodel.cli.standard_streams import json_option, print_json, progress_of_sweep
 from clustermodel.errors import ExecutionError, SpecificationError, counted, did_you_mean, missing_package, quoted
 from clustermodel.experiment.settings import settings_of
-from clustermodel.figures.tables import OVERHEADS, frame_table, means_table, notes_of_runs, study_notes, trials_table
+from clustermodel.figures.run_tables import OVERHEADS
+from clustermodel.figures.study_tables import means_table, notes_of_runs, study_notes
 from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error, standard_output
+from clustermodel.figures.text_table import TextTable, frame_table, trials_table
 from clustermodel.measure.metrics import ENERGY
 from clustermodel.sim.compiled import advice
 from clustermodel.text.files import replacing, without_formulas, write_file
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from clustermodel.experiment.design import Design
     from clustermodel.experiment.executor import Progress
     from clustermodel.experiment.study_table import StudyTable
@@ -292,7 +291,8 @@ def results(
             frame.to_parquet(file, index=False)
     if as_json:
         whole = frame if each or earlier else table.means(*wanted, *extra)
-        print_json(_records(whole))
+        records = TextTable("", [], [], {str(name): whole[name].tolist() for name in whole}).records()
+        print_json(json.dumps(records, separators=(",", ":"), allow_nan=False))
     elif len(frame):
         print_table(shown)
         print_notes(study_notes(table), notes)
@@ -304,17 +304,6 @@ def results(
         notes.print(f"left out: {counted(left_out, 'run')} that the study had before it was changed; --earlier shows them too")
     _print_failures(failures, notes, whole=tracebacks)
     return _print_damaged(damaged, directory, notes)
-
-
-def _records(frame: pd.DataFrame) -> str:
-    """Return the rows of a table as JSON, numbers with all their digits; what is missing is null."""
-    columns = {str(name): [_value(each) for each in frame[name].tolist()] for name in frame}
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return json.dumps(rows, separators=(",", ":"), allow_nan=False)
-
-
-def _value(value: Any) -> Any:
-    return None if value is None or (isinstance(value, float) and not isfinite(value)) else value
 
 
 @click.command()

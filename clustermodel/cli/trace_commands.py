@@ -10,8 +10,9 @@ import click
 from clustermodel.cli.options import FILE, GroupedCommand, load_workload, log_options, option, require_size, trace_options
 from clustermodel.cli.standard_streams import json_option, print_json
 from clustermodel.errors import counted
-from clustermodel.figures.tables import percentile_table
-from clustermodel.figures.terminal import Column, TextTable, literal, print_table, standard_error, standard_output
+from clustermodel.figures.run_tables import percentile_table
+from clustermodel.figures.terminal import literal, print_table, standard_error, standard_output
+from clustermodel.figures.text_table import Column, TextTable
 from clustermodel.logs.trace_file import read_trace, require_log
 from clustermodel.text.files import write_file
 from clustermodel.validation import LARGEST_WHOLE

@@ -30,41 +30,25 @@ from clustermodel.experiment.comparisons import (
 )
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import Scenario
-from clustermodel.figures.tables import differs
-from clustermodel.figures.terminal import Column, TextTable, literal, print_notes, print_table, standard_error
+from clustermodel.figures.run_tables import HEADINGS, differs
+from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error
+from clustermodel.figures.text_table import Column, TextTable, measure_columns
 from clustermodel.machine.machine import Machine
 from clustermodel.measure.answers import Answer
 from clustermodel.measure.input_notes import Costs, notes_on_rejected, rule_notes, unused_costs_of_machines
-from clustermodel.measure.metrics import SINCE_ELIGIBLE, Observed, observed_schedule, other_machine
+from clustermodel.measure.metrics import ENERGY, SINCE_ELIGIBLE, Observed, observed_schedule, other_machine
 from clustermodel.measure.recorded_groups import GROUPINGS, Group, RecordedGroups
 from clustermodel.policies.registry import policy_label
 from clustermodel.report.answer_page import AnswerPage
 from clustermodel.site.inferred_site import InferredSite, inferred_site
 from clustermodel.site.site import Site
 from clustermodel.text.files import write_file
-from clustermodel.text.formatting import UNDEFINED
 from clustermodel.workload.job_columns import SUSPENDED
 from clustermodel.workload.streams_of_run import JobStreams
 from clustermodel.workload.table import Workload
 from clustermodel.workload.transforms import LoadScale, Unit
 
-_MEASURES: Final = {
-    "jobs": ("jobs", "{:,}"),
-    "mean_wait_s": ("mean\nwait (s)", "{:,.0f}"),
-    "median_wait_s": ("median\nwait (s)", "{:,.0f}"),
-    "p95_wait_s": ("95th pct.\nwait (s)", "{:,.0f}"),
-    "mean_bounded_slowdown": ("bounded\nslowdown", "{:,.2f}"),
-    "utilization": ("utili-\nzation", "{:.4f}"),
-}
-"""Columns of the table: heading and format by measure."""
-_SINCE_ELIGIBLE: Final = dict.fromkeys(SINCE_ELIGIBLE[:1], ("mean wait (s)\nsince eligible", "{:,.0f}"))
-"""The same, where it differs from the mean wait in a row; the plain form has all."""
-_OF_ENERGY: Final = {
-    "energy_kwh": ("energy\n(kWh)", "{:,.0f}"),
-    "energy_cost": ("cost of\nenergy", "{:,.0f}"),
-    "carbon_kg": ("carbon\n(kg)", "{:,.0f}"),
-}
-"""The same, of machines whose power is known."""
+_MEASURES: Final = ("jobs", "mean_wait_s", "median_wait_s", "p95_wait_s", "mean_bounded_slowdown", "utilization")
 _MOST_GROUPS: Final = 12  # rows of a table of groups
 _WITHOUT_SITES: Final = 2  # what the rows are called where there are no rules: the empty text and "none"
 SUSPENDING: Final = ("ss", "mgs")
@@ -330,7 +314,7 @@ def _row(result: Result, case: Case, groups: Sequence[RecordedGroups]) -> dict[s
     for each in groups:
         each.add(result.records)
     summary = result.summary().as_dict()
-    energy = {name: summary[name] for name in _OF_ENERGY if name in summary}
+    energy: dict[str, object] = {name: summary[name] for name in ENERGY if name in summary}
     since = {name: summary.get(name, summary[name.replace("_since_eligible", "")]) for name in SINCE_ELIGIBLE}
     measures = {name: summary[name] for name in (*_MEASURES, "rejected")}
     return {"policy": case.policy, "site": case.site, "nodes": case.nodes, "load": case.load, **measures, **since, **energy}
@@ -430,19 +414,16 @@ def _write_page(
 
 
 def _table_of_rows(title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> TextTable:
-    energy = {name: of for name, of in _OF_ENERGY.items() if any(name in row for row in rows)}
-    shown = {**_MEASURES, **(_SINCE_ELIGIBLE if differs(rows) else {}), **energy}
-    columns = [
-        Column(heading, [UNDEFINED if row.get(name) is None else form.format(row[name]) for row in rows])
-        for name, (heading, form) in shown.items()
-    ]
-    plain = {name: [row.get(name) for row in rows] for name in ("policy", *_MEASURES, *SINCE_ELIGIBLE, *energy)}
+    energy = [name for name in ENERGY if any(name in row for row in rows)]
+    values = {name: [row.get(name) for row in rows] for name in ("policy", *_MEASURES, *SINCE_ELIGIBLE, *energy)}
+    seen = [*_MEASURES, *(SINCE_ELIGIBLE[:1] if differs(rows) else ()), *energy]
+    columns = measure_columns({name: values[name] for name in seen}, headings=HEADINGS, share_places=2)
     if len({row["site"] for row in rows}) > _WITHOUT_SITES:
-        plain["site"] = [row["site"] for row in rows]
+        values["site"] = [row["site"] for row in rows]
     for name in ("nodes", "load"):
         if len({row[name] for row in rows[1:]}) > 1:
-            plain[name] = [row.get(name) for row in rows]
-    return TextTable(title, [Column("policy", names, number=False)], [columns], plain)
+            values[name] = [row.get(name) for row in rows]
+    return TextTable(title, [Column("policy", names, number=False)], [list(columns.values())], values)
 
 
 def _table_of_groups(groups: RecordedGroups, names: Sequence[str]) -> TextTable:
@@ -466,20 +447,20 @@ def _table_of_groups(groups: RecordedGroups, names: Sequence[str]) -> TextTable:
         Column("jobs", [f"{each.jobs:,}" for each in shown]),
     ]
 
-    def times_of(groups: Sequence[Group], of: str) -> list[list[float]]:
+    def waits_of(groups: Sequence[Group], of: str) -> list[list[float]]:
         """Return the recorded mean waits of groups, and those of each run."""
         return [[getattr(each, f"recorded_{of}"), *getattr(each, of)] for each in groups]
 
-    measures = {"mean_wait_s": "mean wait (s)"}
+    measures = {"mean_wait_s": "mean wait"}
     if any(group.was_held for group in every):
         measures[SINCE_ELIGIBLE[0]] = "since eligible"
-    waits = [
-        Column(f"{name}\n{heading}", [UNDEFINED if isnan(wait) else f"{wait:,.0f}" for wait in column])
-        for of, heading in measures.items()
-        for name, column in zip(("recorded", *names), zip(*times_of(shown, of), strict=True), strict=True)
-    ]
-    gap = Column("of the\ngap (%)", [f"{100 * each.gap_share:.1f}" for each in shown])
-    plain: dict[str, list[Any]] = {
+    waits, headings = {}, {}
+    for of, text in measures.items():
+        for name, column in zip(("recorded", *names), zip(*waits_of(shown, of), strict=True), strict=True):
+            waits[f"{name}: {of}"], headings[f"{name}: {of}"] = column, f"{name}\n{text}"
+    columns = measure_columns(waits, headings=headings)
+    gap = Column("share of the\ndifference (%)", [f"{100 * each.gap_share:.1f}" for each in shown])
+    values: dict[str, list[Any]] = {
         groups.by: [each.who for each in every],
         "jobs": [each.jobs for each in every],
         "recorded_mean_wait_s": [each.recorded_mean_wait_s for each in every],
@@ -491,7 +472,7 @@ def _table_of_groups(groups: RecordedGroups, names: Sequence[str]) -> TextTable:
         },
         "gap_share": [each.gap_share for each in every],
     }
-    return TextTable(f"by {groups.by}", key, [[*waits, gap]], plain)
+    return TextTable(f"by {groups.by}", key, [[*columns.values(), gap]], values)
 
 
 def _mean(jobs: Sequence[int], means: Sequence[float]) -> float:

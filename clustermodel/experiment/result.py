@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from clustermodel.figures.run import ResultPlots
+    from clustermodel.figures.result_plots import ResultPlots
 
 
 class Result:
@@ -82,7 +82,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Return what matters most for a notebook, with notes on input that looks wrong."""
-        from clustermodel.figures.tables import comparison_table  # noqa: PLC0415
+        from clustermodel.figures.run_tables import comparison_table  # noqa: PLC0415
 
         return comparison_table([self])._repr_html_()
 
@@ -110,16 +110,15 @@ class Result:
         return frame(self._job_columns()).assign(**self.scenario.streams.recorded(self.records.column("id")))
 
     def _job_columns(self) -> Columns:
-        jobs = Jobs.of(self.records)
-        columns: dict[str, Any] = {**job_columns(jobs), "stream": self.scenario.streams.of(self.records.column("id"))}
+        streams = self.scenario.streams
+        columns: dict[str, Any] = job_columns(Jobs.of(self.records), malleable=streams.has_malleable)
+        columns["stream"] = streams.of(self.records.column("id"))
         if self.may_hold_jobs:
             columns["held_s"] = in_seconds(self.records.column("eligible") - self.records.column("submit"))
         if self.machine.power_cap_w is not None:
             columns["power_cap_wait_s"] = in_seconds(self.records.column("cap_wait"))
         if self.machine.powers:
             columns["energy_kwh"] = self._energy_of_jobs
-        if self.scenario.streams.has_malleable:
-            columns["resizes"] = jobs.resizes
         return columns
 
     def columns(self, table: str) -> Columns | pd.DataFrame:
@@ -336,7 +335,7 @@ class Result:
     @property
     def plot(self) -> ResultPlots:
         """Figures of this run."""
-        from clustermodel.figures.run import ResultPlots  # noqa: PLC0415  matplotlib takes a second to import
+        from clustermodel.figures.result_plots import ResultPlots  # noqa: PLC0415  matplotlib takes a second to import
 
         return ResultPlots(self)
 

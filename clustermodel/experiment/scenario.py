@@ -253,8 +253,7 @@ def _jobs_file(path: str, has_malleable: bool) -> Iterator[Callable[[Jobs], None
     from clustermodel.text.files import replacing  # noqa: PLC0415  few runs need it
 
     def table_of(jobs: Jobs) -> Any:
-        others = {"resizes": jobs.resizes} if has_malleable else {}
-        return arrow_table({**job_columns(jobs), "dedicated_run_s": in_seconds(jobs.dedicated), **others})
+        return arrow_table({**job_columns(jobs, malleable=has_malleable), "dedicated_run_s": in_seconds(jobs.dedicated)})
 
     schema = table_of(Jobs.of_streamed([])).schema
     with replacing(path) as file, pq.ParquetWriter(file, schema) as writer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from math import inf, isfinite, isnan, nan
@@ -15,18 +15,10 @@ import numpy as np
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.errors import SpecificationError, did_you_mean, missing_package, quoted, visible
 from clustermodel.experiment.factors import Label, Trial, describe, label_key, plain
-from clustermodel.measure.metrics import quantity
-from clustermodel.measure.quantities import named
-from clustermodel.measure.statistics import (
-    LEVEL,
-    RESAMPLED,
-    Estimates,
-    Interval,
-    checked_level,
-    different_runs,
-    estimates,
-    ratios,
-)
+from clustermodel.measure.metrics import QUANTITIES, quantity
+from clustermodel.measure.quantities import ACCOUNT_QUANTITIES
+from clustermodel.measure.replications import Counted, Rows, counted
+from clustermodel.measure.statistics import LEVEL, RESAMPLED, Estimates, Interval, ratios
 from clustermodel.text.files import write_file
 from clustermodel.text.formatting import html_fields
 
@@ -35,7 +27,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from clustermodel.figures.study_plots import StudyPlots
-    from clustermodel.figures.terminal import TextTable
+    from clustermodel.figures.text_table import TextTable
     from clustermodel.measure.input_notes import Note
 
 
@@ -70,19 +62,6 @@ class Differences(NamedTuple):
     """The mean difference over the baseline's mean of the same pairs; ``nan`` for a ratio, or where that mean is 0."""
     significant: BoolArray
     """Whether the interval excludes 0 (or 1)."""
-
-
-class _Counted(NamedTuple):
-    """The rows of a table that count at some points; each point has one side, or two that are compared."""
-
-    points: int
-    groups: Sequence[tuple[IntArray, IntArray, BoolArray]]
-    """Points with the same number of different runs: places ``(points,)``, rows of the table ``(sides, points, runs)``, and
-    whether jobs are resampled ``(points,)``."""
-
-
-_Rows = Mapping[int, int]
-"""Rows of the table at a point, by replication."""
 
 
 class StudyTable:
@@ -123,7 +102,7 @@ class StudyTable:
         self._columns: dict[str, list[Any]] = {}
         self._rows_by: dict[tuple[str, ...], dict[tuple[Any, ...], list[int]]] = {}
         self._numbers_of: dict[str, FloatArray] = {}
-        self._counted_at: dict[tuple[Any, ...], _Counted] = {}
+        self._counted_at: dict[tuple[Any, ...], Counted] = {}
         self._points_at: dict[tuple[Any, ...], IntArray] = {}
 
     @property
@@ -151,7 +130,7 @@ class StudyTable:
         return self._means_shown()._repr_html_() if len(self) else html_fields(f"{self.name}: no trials", [])
 
     def _means_shown(self) -> TextTable:
-        from clustermodel.figures.tables import means_table, notes_of_runs  # noqa: PLC0415  with rich
+        from clustermodel.figures.study_tables import means_table, notes_of_runs  # noqa: PLC0415  with rich
 
         table = means_table(self, f"{self.name}: means ± half of the 95 % intervals", self.shown)
         table.notes = (*table.notes, *notes_of_runs(self))
@@ -258,7 +237,7 @@ class StudyTable:
             self._numbers_of[measure] = np.array(numbers, dtype=float)
         return self._numbers_of[measure]
 
-    def _replications(self, levels: Mapping[str, Label], last: float = inf) -> _Rows:
+    def _replications(self, levels: Mapping[str, Label], last: float = inf) -> Rows:
         """Return the rows of one point by replication, in their order, up to the ``last`` one."""
         if not (rows := self._rows_at(levels)):
             raise self._no_trial(levels)
@@ -270,43 +249,16 @@ class StudyTable:
                 found[replication] = row
         return dict(sorted(found.items()))
 
-    def _counted(self, points: Sequence[Sequence[_Rows]]) -> _Counted:
+    def _counted(self, points: Sequence[Sequence[Rows]]) -> Counted:
         """Return the rows that count at points: those of the replications that all sides have, once for each different run."""
-        runs = self._column("run")
-        of_count: dict[int, list[tuple[int, list[tuple[int, ...]]]]] = {}
-        for place, (first, *others) in enumerate(points):
-            common = [number for number in first if all(number in of for of in others)]
-            rows = [(first[number], *(of[number] for of in others)) for number in common]
-            kept = [rows[each] for each in different_runs(tuple(str(runs[row]) for row in sides) for sides in rows)]
-            of_count.setdefault(len(kept), []).append((place, kept))
-        groups: list[tuple[IntArray, IntArray, BoolArray]] = []
-        for count, of_points in of_count.items():
-            places, kept_rows = zip(*of_points, strict=True)
-            rows_of: IntArray = np.array(kept_rows, dtype=np.int64).reshape(len(places), count, len(points[0]))
-            sides: IntArray = np.moveaxis(rows_of, 2, 0)
-            groups.append((np.array(places), sides, np.logical_or.reduce(self.resampled[sides], axis=(0, 2))))
-        return _Counted(len(points), groups)
-
-    def _estimates(
-        self, counted: _Counted, measure: str, level: float, value: Callable[..., FloatArray] = lambda numbers, *_: numbers
-    ) -> Estimates:
-        """Return the means of a measure, or of what ``value`` makes of its numbers on both sides, with their intervals."""
-        numbers, level = self._numbers(measure), checked_level(level)
-        made = Estimates(
-            np.full(counted.points, nan), np.full(counted.points, nan), np.zeros(counted.points, np.int64),
-            np.zeros(counted.points, dtype=bool),
-        )  # fmt: skip
-        for places, rows, resampled in counted.groups:
-            for whole, part in zip(made, estimates(value(*numbers[rows]), level, resampled), strict=True):
-                whole[places] = part
-        return made
+        return counted(points, self._column("run"), self.resampled)
 
     def _missing(self, measure: str, levels: Mapping[str, Label]) -> SpecificationError:
         return self._error(f"{measure} is missing{f' in {describe(levels)}' if levels else ''}", MissingValueError)
 
     def _interval(self, measure: str, levels: Mapping[str, Label], level: float, last: float = inf) -> Interval:
         self._numbers(measure)  # refuses what is no column of numbers
-        made = self._estimates(self._counted([[self._replications(levels, last)]]), measure, level).interval(0, level)
+        made = self._counted([[self._replications(levels, last)]]).estimates(self._numbers(measure), level).interval(0, level)
         if isnan(made.mean):
             raise self._missing(measure, levels)
         return made
@@ -338,12 +290,12 @@ class StudyTable:
         Where jobs are resampled, the interval is of sample paths.  The points must have a replication in common, and a ratio
         must not divide by zero.
         """
-        counted = self._counted([[self._replications(of), self._replications(baseline)]])
-        made = self._estimates(counted, measure, level, ratios if ratio else np.subtract).interval(0, level)
+        pairs = self._counted([[self._replications(of), self._replications(baseline)]])
+        made = pairs.estimates(self._numbers(measure), level, ratios if ratio else np.subtract).interval(0, level)
         if not made.count:
             raise self._error(f"{describe(of)} and {describe(baseline)} have no finished replication in common")
         if isnan(made.mean):
-            ((_, rows, _),) = counted.groups
+            ((_, rows, _),) = pairs.groups
             raise self._missing(measure, of if np.isnan(self._numbers(measure)[rows[0]]).any() else baseline)
         return made
 
@@ -357,7 +309,7 @@ class StudyTable:
         key = (tuple(self._varying() if by is None else by),)
         if key not in self._counted_at:
             self._counted_at[key] = self._counted([[self._replications(levels)] for levels in self.points(by)])
-        return self._estimates(self._counted_at[key], measure, level)
+        return self._counted_at[key].estimates(self._numbers(measure), level)
 
     def estimated_differences(
         self, measure: str, of: str, baseline: Label, *, ratio: bool = False, by: Sequence[str] | None = None,
@@ -376,11 +328,11 @@ class StudyTable:
             ]
             self._points_at[key] = np.array([place for place, _ in compared], dtype=np.int64)
             self._counted_at[key] = self._counted([sides for _, sides in compared])
-        counted = self._counted_at[key]
-        made = self._estimates(counted, measure, level, ratios if ratio else np.subtract)
-        relative = np.full(counted.points, nan)
+        pairs = self._counted_at[key]
+        made = pairs.estimates(self._numbers(measure), level, ratios if ratio else np.subtract)
+        relative = np.full(pairs.points, nan)
         if not ratio:
-            base = self._estimates(counted, measure, level, lambda _, numbers: numbers).mean
+            base = pairs.estimates(self._numbers(measure), level, lambda _, numbers: numbers).mean
             np.divide(made.mean, base, out=relative, where=base != 0)
         return Differences(self._points_at[key], made, relative, made.excludes(1.0 if ratio else 0.0))
 
@@ -523,8 +475,9 @@ class StudyTable:
                 values[places] = self.frame[measure].to_numpy(dtype=float, na_value=np.nan)
             except (TypeError, ValueError):
                 raise self._error(f"{measure} is not a column of numbers") from None
-            known = quantity(measure)
-            said = {"long_name": known.name, "units": known.unit or "1"} if known else {"units": named(measure).unit}
+            about = quantity(measure)
+            ratio = not about.unit and (measure in QUANTITIES or measure in ACCOUNT_QUANTITIES)
+            said = {"long_name": about.name, "units": "1" if ratio else about.unit}
             variables[measure] = (dimensions, values, {key: text for key, text in said.items() if text})
         coordinates = {}
         for name, of in levels.items():

@@ -18,7 +18,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from clustermodel.arrays import FloatArray
-from clustermodel.errors import SpecificationError, did_you_mean, quoted
+from clustermodel.errors import SpecificationError, quoted
 from clustermodel.figures.curves_bars import Labels, level_of, level_title, shown_value
 from clustermodel.figures.style import axis_label, factor_label, ink, legend_below, new_figure, policy_styles
 from clustermodel.measure import statistics
@@ -79,27 +79,24 @@ def heat_map(
 
 
 def difference_map(
-    table: StudyTable, measure: str, *, baseline: Label, x: str, y: str, of: str = "policy", compared: Label = None,
-    relative: bool = True, level: float = statistics.LEVEL, labels: Labels = _NO_LABELS, **levels: Label,
+    table: StudyTable, measure: str, *, baseline: Label, x: str, y: str, of: str = "policy", relative: bool = True,
+    level: float = statistics.LEVEL, labels: Labels = _NO_LABELS, **levels: Label,
 ) -> Figure:  # fmt: skip
     """Return a figure of the paired differences of a measure from a baseline over two factors.
 
     Cells whose difference is not significant are hatched.  Where both factors are numeric, a line separates them from the
     others: there the paired interval, of the confidence ``level``, ends at zero, interpolated between the cells.
 
-    The level ``baseline`` of the factor ``of`` is compared with the level ``compared``, by default with all, a panel for each:
-    ``relative``, by the mean ratio to the baseline, in per cent more or less, or by the mean difference.  Otherwise as for
+    All other levels of the factor ``of`` are compared with the level ``baseline``, a panel for each: ``relative``, by the mean
+    ratio to the baseline, in per cent more or less, or by the mean difference.  Otherwise as for
     :func:`heat_map`; a ratio that divides by zero is refused.
     """
     table, grid = _selected(table, x, y, levels, labels)
     rows = table.differences(measure, of, baseline, ratio=relative, level=level)
     others = [competitor for competitor in table.levels(of) if str(competitor) != str(baseline)]
-    shown = others if compared is None else [competitor for competitor in others if str(competitor) == str(compared)]
-    if not shown:
-        raise SpecificationError(f"compared: {quoted(compared)} is not there{did_you_mean(str(compared), map(str, others))}")
     column, none, unit = ("ratio", 1.0, 100.0) if relative else ("difference", 0.0, 1.0)
     cells_of = {}
-    for competitor in shown:
+    for competitor in others:
         part, title = rows[[str(level_of(value)) == str(competitor) for value in rows[of]]], shown_value(competitor)
         _require_one_point(part, x, y, title)
         numbers = (grid.array(part, column) - none) * unit, grid.array(part, "half") * unit

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from itertools import cycle
 from math import inf, isfinite, isnan, nan
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -16,104 +17,46 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from clustermodel.errors import SpecificationError
-from clustermodel.figures import curves_bars, maps, run, style
+from clustermodel.figures import curves_bars, maps, style
+from clustermodel.figures.capacity import account_bars
 
 if TYPE_CHECKING:
     from clustermodel.experiment.study_table import StudyTable
 
 _TELLING: Final = 12  # characters of a level that tells what it is without the name of its factor
-_Method = TypeVar("_Method", bound=Callable[..., Figure])
 
 
-def _arguments_of(function: Callable[..., Figure]) -> Callable[[_Method], _Method]:
-    """Return a decorator that gives a method the arguments of a function, without its table, and their description."""
+def _method(function: Callable[..., Figure]) -> Callable[..., Figure]:
+    """Return a method with the arguments of a function, without its table, and their description."""
 
-    def add(method: Any) -> Any:
-        own, others = inspect.signature(method), list(inspect.signature(function).parameters.values())
-        method.__signature__ = own.replace(parameters=[own.parameters["self"], *others[1:]])
-        described = (inspect.getdoc(function) or "").partition("\n\n")[2].replace("    table: a row for each run.\n", "")
-        method.__doc__ = f"{method.__doc__}\n\n{described}"
-        return method
+    @wraps(function)
+    def method(self: StudyPlots, *given: Any, **options: Any) -> Figure:
+        return function(self.table, *given, **options)
 
-    return add
+    myself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    signature = inspect.signature(function)
+    others = list(signature.parameters.values())[1:]
+    of_method: Any = method
+    of_method.__signature__ = signature.replace(parameters=[myself, *others])
+    of_method.__doc__ = (inspect.getdoc(function) or "").replace("    table: a row for each run.\n", "")
+    return method
 
 
 class StudyPlots:
     """The figures of an experiment's table."""
 
     def __init__(self, table: StudyTable) -> None:
-        self._table = table
+        self.table = table
 
-    @_arguments_of(curves_bars.curves)
-    def curves(self, **options: Any) -> Figure:
-        """Return the figure of :func:`~clustermodel.figures.curves_bars.curves` of the table."""
-        return curves_bars.curves(self._table.frame, **self._along_factor(options))
-
-    @_arguments_of(curves_bars.bars)
-    def bars(self, **options: Any) -> Figure:
-        """Return the figure of :func:`~clustermodel.figures.curves_bars.bars` of the table."""
-        return curves_bars.bars(self._table.frame, **options)
-
-    @_arguments_of(curves_bars.improvements)
-    def improvements(self, **options: Any) -> Figure:
-        """Return the figure of :func:`~clustermodel.figures.curves_bars.improvements` of the table."""
-        return curves_bars.improvements(self._table.frame, **self._along_factor(options))
-
-    @_arguments_of(curves_bars.ratios)
-    def ratios(self, **options: Any) -> Figure:
-        """Return the figure of :func:`~clustermodel.figures.curves_bars.ratios` of the table."""
-        return curves_bars.ratios(self._table.frame, **self._along_factor(options))
-
-    @_arguments_of(curves_bars.differences)
-    def differences(self, **options: Any) -> Figure:
-        """Return the figure of :func:`~clustermodel.figures.curves_bars.differences` of the table."""
-        return curves_bars.differences(self._table.frame, **self._along_factor(options))
-
-    @_arguments_of(maps.heat_map)
-    def heat_map(self, *measure: Any, **options: Any) -> Figure:
-        """Return the figure of :func:`~clustermodel.figures.maps.heat_map` of the table: means over two factors."""
-        return maps.heat_map(self._table, *measure, **options)
-
-    @_arguments_of(maps.difference_map)
-    def difference_map(self, *measure: Any, **options: Any) -> Figure:
-        """Return the figure of :func:`~clustermodel.figures.maps.difference_map` of the table."""
-        return maps.difference_map(self._table, *measure, **options)
-
-    @_arguments_of(maps.winners)
-    def winners(self, *measure: Any, **options: Any) -> Figure:
-        """Return the figure of :func:`~clustermodel.figures.maps.winners` of the table: which policy has the lowest mean."""
-        return maps.winners(self._table, *measure, **options)
-
-    def _along_factor(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Return options in which a factor along the axis distinguishes the points, also if it has the name of an outcome."""
-        x = options.get("x")
-        return {"at": x, **options} if x in self._table.factors else options
-
-    def capacity(self, *, by: str = "policy") -> Figure:
-        """Return :func:`~clustermodel.figures.study_plots.account_bars` of the table: what capacity was used for."""
-        return account_bars(self._table, by=by)
-
-
-def account_bars(table: StudyTable, *, by: str = "policy") -> Figure:
-    """Return a figure of stacked bars: what the capacity was used for, a bar for each point, means over replications."""
-    if not len(table.frame):
-        raise SpecificationError("table: it has no rows; there is nothing to draw")
-    if by != "policy":
-        table.levels(by)  # refuses what is no factor
-    names = sorted(maps.varying(table), key=lambda name: name == by)
-    others = [name for name in names if name != by]
-    means = table.means(*run.SHARE_COLUMNS, *(run.SHARE_COLUMNS_OF_SOME.keys() & set(table.frame)), by=names)
-    groups = [tuple(map(curves_bars.level_of, row)) for row in means[others].to_numpy(dtype=object)]
-    numbers = pd.factorize(pd.Series(groups, dtype=object))[0]
-    means = means.iloc[np.argsort(numbers, kind="stable")]
-    places = np.arange(len(means)) + 0.6 * np.sort(numbers)
-    figure, axes = style.new_figure(8.2, 1.0 + 0.27 * (places[-1] + 1))
-    handles = run.draw_account_bars(axes, run.account_shares(means), places)
-    axes.set_yticks(places, [", ".join(map(curves_bars.shown_value, row)) for row in means[names].to_numpy(dtype=object)])
-    axes.set_ylabel(", ".join(map(style.factor_label, names)))
-    style.legend_below(figure, handles)
-    return figure
+    curves = _method(curves_bars.curves)
+    bars = _method(curves_bars.bars)
+    improvements = _method(curves_bars.improvements)
+    ratios = _method(curves_bars.ratios)
+    differences = _method(curves_bars.differences)
+    heat_map = _method(maps.heat_map)
+    difference_map = _method(maps.difference_map)
+    winners = _method(maps.winners)
+    capacity = _method(account_bars)
 
 
 def difference_curve(

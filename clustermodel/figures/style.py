@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from io import BytesIO
-from itertools import product
+from itertools import count, product
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -19,7 +19,7 @@ from matplotlib.legend_handler import HandlerTuple
 
 from clustermodel.errors import OutputError, SpecificationError
 from clustermodel.errors import visible as written_out
-from clustermodel.measure.metrics import QUANTITIES
+from clustermodel.measure.metrics import quantity
 from clustermodel.measure.quantities import column_heading
 from clustermodel.policies.registry import NAMES_OF_PAPERS
 from clustermodel.text.files import replacing
@@ -70,6 +70,18 @@ _POLICIES: Final = {
 }  # fmt: skip
 _LEVEL: Final = re.compile(r"(m?b?gs)(?:-|:mpl=)(\d+)", re.IGNORECASE)  # a multiprogramming level: bgs:mpl=2, BGS-2
 _PATTERN_OF_LEVEL: Final = {2: 2, 3: 1, 4: 3}  # others are solid, as 5, with which Zhang et al. 2003 have their best results
+
+HATCHES: Final = {
+    "replica": ("////", "replica in another row"), "saved": ("..", "work saved"), "lost": ("xx", "work discarded"),
+    "failed": ("---", "ended by the failure of a node"),
+    "partly": ("oo", "executed for part of this time; the log does not show when"),
+}  # fmt: skip
+"""Hatches of kinds of placements, and what they say."""
+
+
+def hatch_of(kind: str) -> str | None:
+    """Return the hatch of a kind of placements, ``None`` without one."""
+    return HATCHES[kind][0] if kind in HATCHES else None
 
 
 def _own(label: str) -> Style | None:
@@ -171,10 +183,18 @@ def visible(text: object) -> str:
     return written_out(str(text), keep="\n\u200c\u200d")  # zero-width joiners, of some scripts and of emoji
 
 
+def distinct(texts: Sequence[str]) -> list[str]:
+    """Return texts with numbers on those that are equal, so that all differ."""
+    made: list[str] = []
+    for text in texts:
+        numbered = (f"{text} ({number})" for number in count(1))
+        made.append(text if texts.count(text) == 1 else next(name for name in numbered if name not in (*texts, *made)))
+    return made
+
+
 def legend_labels(texts: Sequence[object], longest: int = 48) -> list[str]:
     """Return texts as :func:`plain` shows them, with numbers on those that would look the same."""
-    shown = [plain(text, longest) for text in texts]
-    return [f"{text} ({shown[: place + 1].count(text)})" if shown.count(text) > 1 else text for place, text in enumerate(shown)]
+    return distinct([plain(text, longest) for text in texts])
 
 
 def legend_below(figure: Figure, handles: Mapping[str, Any], *, title: str = "", longest: int = 48) -> None:
@@ -201,8 +221,8 @@ def add_to_legend(figure: Figure, handles: Mapping[str, Any]) -> None:
 
 
 def axis_label(column: str) -> str:
-    """Return the axis label of a measure: a quantity's name and unit, or what the name of any other column says."""
-    return QUANTITIES[column].label() if column in QUANTITIES else factor_label(column)
+    """Return the axis label of a measure: its name and unit."""
+    return plain(quantity(column).label(), longest=90)
 
 
 def factor_label(name: str) -> str:

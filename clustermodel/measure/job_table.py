@@ -189,8 +189,11 @@ def status_labels(status: IntArray) -> npt.NDArray[np.str_]:
     return np.array([status.label for status in Status])[status]
 
 
-def job_columns(jobs: Jobs) -> dict[str, npt.NDArray[Any]]:
-    """Return the columns of the job table, one row per job; docs/outputs lists each with unit and formula."""
+def job_columns(jobs: Jobs, *, malleable: bool = False) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns of the job table, one row per job, of all runs; docs/outputs lists each with unit and formula.
+
+    Those of ``malleable`` jobs are left out where there are none.
+    """
     start, end, submit = in_seconds(jobs.start), in_seconds(jobs.end), in_seconds(jobs.submit)
     return {
         "job": jobs.id, "submit_s": submit, "start_s": start, "end_s": end,
@@ -201,4 +204,5 @@ def job_columns(jobs: Jobs) -> dict[str, npt.NDArray[Any]]:
         "reserved_s": in_seconds(jobs.reserved), "head_since_s": in_seconds(jobs.blocked_since),
         "blocked": jobs.blocked_since != UNKNOWN, "backfilled": jobs.backfilled,
         "tries": jobs.attempts, "wasted_node_s": node_seconds(jobs.wasted),
+        **({"resizes": jobs.resizes} if malleable else {}),
     }  # fmt: skip

@@ -20,7 +20,7 @@ from clustermodel.errors import SpecificationError, quoted
 from clustermodel.logs.log_jobs import peak_of_executing
 from clustermodel.measure.fairness import Violations, delays_by_later_jobs, reservation_violations
 from clustermodel.measure.job_table import Jobs, bounded_slowdown, bounded_slowdown_perkovic, node_seconds, useful
-from clustermodel.measure.quantities import Quantity, account_quantity
+from clustermodel.measure.quantities import ACCOUNT_QUANTITIES, Quantity, named
 from clustermodel.recording.job_records import JobRecords, in_seconds
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.run_attempts import UNKNOWN, Status
@@ -155,9 +155,9 @@ QUANTITIES: Final[dict[str, Quantity]] = {part.name: part.metadata["quantity"] f
 """Names and units of the fields; quantities without a unit are ratios."""
 
 
-def quantity(column: str) -> Quantity | None:
-    """Return the name and the unit of a column of runs; ``None`` for any other column."""
-    return QUANTITIES.get(column) or account_quantity(column)
+def quantity(column: str) -> Quantity:
+    """Return the name and the unit of any column: of a summary, of an account, or what its own name says."""
+    return QUANTITIES.get(column) or ACCOUNT_QUANTITIES.get(column) or named(column)
 
 
 _NONE: Final[Mapping[str, FloatArray]] = MappingProxyType({})

@@ -13,23 +13,12 @@ class Quantity(NamedTuple):
     unit: str = ""
 
     def label(self, of: str = "") -> str:
-        """Return the label of an axis, with a qualification, such as which jobs, between name and unit."""
-        return self.name + (f", {of}" if of else "") + (f" ({self.unit})" if self.unit else "")
+        """Return the label of an axis, with a qualification, such as which jobs, between name and unit.
 
-
-_ACCOUNTS: Final = (  # endings of the columns of accounts, with what they say after the account's name, and their units
-    ("_waiting_share", ", share of capacity while jobs wait", ""),
-    ("_share", ", share of capacity", ""),
-    ("_node_s", "", "node-seconds"),
-)
-
-
-def account_quantity(column: str) -> Quantity | None:
-    """Return the name and the unit of a column of an account; ``None`` for any other column."""
-    for ending, qualification, unit in _ACCOUNTS:
-        if column.endswith(ending):
-            return Quantity(column.removesuffix(ending).replace("_", " ") + qualification, unit)
-    return None
+        Numbers of what the name says, such as *completed jobs*, are without their unit.
+        """
+        known = f" {self.unit} " in f" {self.name} "
+        return self.name + (f", {of}" if of else "") + (f" ({self.unit})" if self.unit and not known else "")
 
 
 _TIMES: Final = {"s": "s", "ms": "ms", "us": "µs", "h": "h"}
@@ -49,22 +38,10 @@ _MOST_WORDS: Final = 3  # of a unit
 _ACRONYMS: Final = {name.lower(): name for name in ("MTBF", "MPL", "GPU", "GPUs", "CPU", "CPUs", "QOS")}
 
 
-_NEVER_NEGATIVE: Final = frozenset(
-    {
-        "share",
-        "utilization",
-        "slowdown",
-        "wait",
-        "waste",
-        "response",
-        "makespan",
-        "jobs",
-        "load",
-        "overestimation",
-        "kappa",
-        "capacity",
-    }
-)
+_NEVER_NEGATIVE: Final = {
+    "share", "utilization", "slowdown", "wait", "waste", "response", "makespan", "jobs", "load", "overestimation", "kappa",
+    "capacity",
+}  # fmt: skip
 """Words that end the names of quantities without unit that cannot be negative."""
 
 
@@ -115,3 +92,12 @@ def account_columns(ledger: Ledger) -> dict[str, float | None]:
 
 
 ACCOUNT_COLUMNS: Final = tuple(account_columns(Ledger(1)))
+ACCOUNT_QUANTITIES: Final = {
+    account_column(account, ending): Quantity(account.value + qualification, unit)
+    for account in Account
+    for ending, qualification, unit in (
+        ("node_s", "", "node-seconds"),
+        ("share", ", share of capacity", ""),
+        ("waiting_share", ", share of capacity while jobs wait", ""),
+    )
+}

@@ -49,10 +49,12 @@ class Account(StrEnum):
     """Of idle nodes that are switched off."""
 
 
-OVERHEADS = (
+WHILE_HELD = (
     Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.RESIZE, Account.BOOT, Account.STARTUP, Account.EPILOG,
-    Account.BLOCKED, Account.IDLE, Account.OFF,
+    Account.BLOCKED,
 )  # fmt: skip
+"""Accounts of nodes that a gang holds and on which it does not execute; figures and tables show them in this order."""
+OVERHEADS = (*WHILE_HELD, Account.IDLE, Account.OFF)
 """Accounts that count as lost capacity while a job waits."""
 CHARGED = (*OVERHEADS, Account.DOWN, Account.RESERVED)  # charged as time passes; work is charged when a run attempt ends
 

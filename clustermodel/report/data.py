@@ -4,9 +4,7 @@ All numbers are made by :class:`~clustermodel.experiment.study_table.StudyTable`
 ``differences``.  The scripts of the page write and draw them, and compute none.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import count
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -14,12 +12,11 @@ import pandas as pd
 
 from clustermodel.arrays import FloatArray
 from clustermodel.experiment.factors import Label, label_key
-from clustermodel.experiment.study_table import Differences, StudyTable
+from clustermodel.experiment.study_table import StudyTable
 from clustermodel.figures.maps import is_numeric
-from clustermodel.figures.style import short, visible
+from clustermodel.figures.style import distinct, short, visible
 from clustermodel.measure.metrics import quantity
-from clustermodel.measure.quantities import named
-from clustermodel.measure.statistics import Estimates
+from clustermodel.measure.quantities import Quantity, named
 from clustermodel.report.plots import literal, looks
 
 _LONGEST: Final = 36  # characters of a name beside curves, so that the curves fit a page 700 pixels wide
@@ -37,7 +34,7 @@ class Factor(NamedTuple):
     @property
     def title(self) -> str:
         """The factor's name for readers: ``quantum_s`` is ``quantum (s)``."""
-        return _words(self.name)
+        return title_of(named(self.name))
 
     @property
     def places(self) -> list[float]:
@@ -58,29 +55,14 @@ def factor_of(name: str, levels: Sequence[Label]) -> Factor:
     return Factor(name, list(levels), [labels[text] for text in texts], is_numeric(levels))
 
 
-def short_labels(names: Iterable[str]) -> dict[str, str]:
+def short_labels(names: Sequence[str]) -> dict[str, str]:
     """Return short, visible and distinct labels by name."""
-    shown = {name: short(visible(name), _LONGEST) for name in names}
-    often, taken = Counter(shown.values()), set(shown.values())
-    labels = {}
-    for name, label in shown.items():
-        numbered = (f"{label} ({number})" for number in count(1))
-        labels[name] = label if often[label] == 1 else next(text for text in numbered if text not in taken)
-        taken.add(labels[name])
-    return labels
+    return dict(zip(names, distinct([short(visible(name), _LONGEST) for name in names]), strict=True))
 
 
-def measure_title(name: str) -> str:
-    """Return the name of a measure for readers, with its unit if that is one of time, energy or mass."""
-    known = quantity(name)
-    if known is None:
-        return _words(name)
-    return known.label() if known.unit in ("s", "node-seconds", "kWh", "kg") else known.name
-
-
-def _words(name: str) -> str:
-    said = named(name)
-    return said._replace(name=short(visible(said.name), _LONGEST)).label()
+def title_of(quantity: Quantity) -> str:
+    """Return the name of a measure or a factor for readers, with its unit."""
+    return quantity._replace(name=short(visible(quantity.name), _LONGEST)).label()
 
 
 class Replications:
@@ -116,15 +98,6 @@ class Replications:
         """Return the levels that a point has of some factors, as text."""
         return ", ".join(self.factors[index].named(int(self.codes[point, index])) for index in factors)
 
-    def means(self, measure: str) -> Estimates:
-        """Return the means of a measure at all points."""
-        return self.table.estimates(measure, by=self.table.factors)
-
-    def differences(self, measure: str, of: int, baseline: int) -> Differences:
-        """Return the paired differences of a measure from the level ``baseline`` of the factor ``of``."""
-        factor = self.factors[of]
-        return self.table.estimated_differences(measure, factor.name, factor.levels[baseline], by=self.table.factors)
-
     def has(self, measure: str) -> bool:
         """Return whether any run has a number for a measure."""
         frame = self.table.frame
@@ -138,7 +111,8 @@ def study_data(study: Replications, measures: Sequence[str], shown: Sequence[str
     of the measures ``shown`` are by factor and baseline; ``lead`` is the factor whose levels have colours, -1 if none varies.
     """
     varying = study.varying
-    estimates = {name: study.means(name) for name in measures}
+    table = study.table
+    estimates = {name: table.estimates(name, by=table.factors) for name in measures}
     factors = [
         {
             "name": factor.name, "title": factor.title, "labels": factor.labels, "literal": list(map(literal, factor.labels)),
@@ -150,9 +124,9 @@ def study_data(study: Replications, measures: Sequence[str], shown: Sequence[str
         "factors": factors,
         "lead": -1 if study.lead is None else varying.index(study.lead),
         "codes": study.codes[:, varying].tolist(),
-        "runs": study.means("replication").runs.tolist(),
+        "runs": table.estimates("replication", by=table.factors).runs.tolist(),
         "measures": {
-            name: {"title": measure_title(name), "mean": _plain(of.mean), "half": _plain(of.half)}
+            name: {"title": title_of(quantity(name)), "mean": _plain(of.mean), "half": _plain(of.half)}
             for name, of in estimates.items()
         },
         "shown": list(shown),
@@ -161,12 +135,12 @@ def study_data(study: Replications, measures: Sequence[str], shown: Sequence[str
 
 
 def _baselines(study: Replications, of: int, shown: Sequence[str]) -> list[dict[str, Any]]:
-    levels = len(study.factors[of].levels)
+    factor, table = study.factors[of], study.table
     baselines: list[dict[str, Any]] = []
-    for baseline in range(levels if 1 < levels <= MOST_LEVELS else 0):
+    for baseline in factor.levels if 1 < len(factor.levels) <= MOST_LEVELS else []:
         measures, points = {}, []
         for name in shown:
-            found = study.differences(name, of, baseline)
+            found = table.estimated_differences(name, factor.name, baseline, by=table.factors)
             points = found.points.tolist()
             measures[name] = {
                 "difference": _plain(found.estimates.mean), "half": _plain(found.estimates.half),

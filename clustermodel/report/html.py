@@ -4,12 +4,12 @@ import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -30,16 +30,18 @@ from clustermodel.experiment.exhibits import stored_exhibits
 from clustermodel.experiment.factors import describe
 from clustermodel.experiment.store import RunFile, Store
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.figures.run import ACCOUNT_COLOURS, SHARE_COLUMNS, account_shares
-from clustermodel.figures.style import factor_label, short, visible
-from clustermodel.figures.tables import sample_paths
+from clustermodel.figures.capacity import ACCOUNT_COLOURS, SHARE_COLUMNS, account_rows
+from clustermodel.figures.run_tables import field_text, leaves
+from clustermodel.figures.study_tables import means_table, sample_paths
+from clustermodel.figures.style import short, visible
+from clustermodel.figures.text_table import Column, TextTable, exact, frame_table, text_column, trials_table
 from clustermodel.machine.machine import Machine
 from clustermodel.measure.timeline import recorded_states
 from clustermodel.policies.registry import policy_summary
 from clustermodel.report import plots
-from clustermodel.report.data import Replications, measure_title, study_data
+from clustermodel.report.data import Replications, study_data
 from clustermodel.report.plots import PANELS, Control, StatesOfRun, ViewedRun, recorded_jobs, run_viewer, viewed_run
-from clustermodel.text.formatting import time_unit
+from clustermodel.text.formatting import UNDEFINED, time_unit
 
 
 def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
@@ -54,14 +56,14 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
     curves, starts = plots.metric_curves(data)
     made = [
         _exhibits(*stored_exhibits(directory)),
-        _summary(study, data, shown),
+        _summary(study, max(data["runs"]), shown),
         _differences(data),
         _capacity(study),
         Section("metrics", "Curves", controls=plots.curve_controls(data, shown[0]), plots=curves, starts=starts),
         _maps(data, shown[0]),
         finished.over_time(),
         finished.viewer(wanted),
-        _runs(table, study, measures),
+        _runs(study, measures),
     ]
     there = [section for section in made if section]
     title = visible(store.study.study)
@@ -73,8 +75,12 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
         document.js_on_event(DocumentReady, script)
     environment = Environment(loader=FileSystemLoader(plots.PAGE), autoescape=True)
     environment.globals["page_file"] = lambda name: Markup((plots.PAGE / name).read_text(encoding="utf-8"))
-    environment.globals["counted"] = counted
-    environment.filters |= {"visible": visible, "json": lambda value: json.dumps(value, indent=1, ensure_ascii=False)}
+    environment.globals |= {"counted": counted, "exact": exact}
+    environment.filters |= {
+        "visible": visible,
+        "short": short,
+        "json": lambda value: json.dumps(value, indent=1, ensure_ascii=False),
+    }
     trials: dict[str, list[str]] = {}
     for entry in store.entries():
         trials.setdefault(entry.key, []).append(describe(store.factors_of(entry)))
@@ -108,28 +114,19 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
 
 def setup(runs: Sequence[RunFile], policies: Sequence[str]) -> list[tuple[str, str]]:
     """Return what the runs simulate besides the factors: the machine that they share, jobs of the first run, policies."""
-    found: dict[str, set[str]] = {}
-    default = dict(_flat(asdict(Machine(nodes=1))))
+    found: dict[str, set[Any]] = {}
+    default = dict(leaves(Machine(nodes=1)))
     for run in runs:
-        for name, value in _flat(run.specification.get("machine") or {}):
+        for name, value in leaves(run.specification.get("machine") or {}):
             if value not in (None, 0, "") and (name in _ALWAYS or value != default.get(name)):
-                found.setdefault(name, set()).add(exact(value) if isinstance(value, float) else str(value))
-    same = {factor_label(name.rpartition(".")[2]): values.pop() for name, values in found.items() if len(values) == 1}
-    shared = [f"{name} {value}" for name, value in same.items()]
+                found.setdefault(name, set()).add(value)
+    shared = [field_text(name, values.pop()) for name, values in found.items() if len(values) == 1]
     rows = [("machine", "; ".join(shared))] if shared else []
     rows += [("jobs", f"{runs[0].jobs:,} of {', '.join(runs[0].sources)}")] if runs else []
     for policy in policies:
         with suppress(SpecificationError):
             rows.append((policy, policy_summary(policy.partition(":")[0])))
     return rows
-
-
-def _flat(fields: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in fields.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{within}{name}.")
-        else:
-            yield f"{within}{name}", value
 
 
 _ALWAYS: Final = ("nodes", "time_slicing.quantum_s", "time_slicing.mpl")
@@ -142,47 +139,6 @@ def markdown(text: str) -> str:
 
 
 MOST_ROWS: Final = 1000  # of a table of runs
-
-
-class Cell(NamedTuple):
-    """A cell of a table."""
-
-    text: str
-    value: str = ""  # the exact value, if the text is not
-    style: str = ""  # classes of the style sheet
-
-
-class Column(NamedTuple):
-    """A column of a table, which readers can sort and download."""
-
-    name: str  # in CSV files; a column without a name has bars: lists of use, colour, share, share in per cent
-    title: str
-    cells: Sequence[Any]  # of type Cell
-    numeric: bool = True
-
-
-def _numbers(name: str, title: str, values: Any, style: str = "") -> Column:
-    """Return a column with about four significant digits of the largest number."""
-    values = np.asarray(values, dtype=float)
-    known = np.abs(values[np.isfinite(values)])
-    largest = known.max(initial=0.0)
-    digits = 0 if (known % 1 == 0).all() or largest >= 10_000 else 1 if largest >= 100 else 2 if largest >= 10 else 4
-    texts = [f"{value:,.{digits}f}" if np.isfinite(value) else "-" for value in values]
-    return Column(name, title, [Cell(text, exact(value), style) for text, value in zip(texts, values.tolist(), strict=True)])
-
-
-def _texts(name: str, title: str, values: pd.Series) -> Column:
-    """Return a column of texts, which are shown short and on one line."""
-    wholes = ["-" if missing else visible(value) for value, missing in zip(values, values.isna(), strict=True)]
-    cells = [Cell(short(whole, 60), "" if short(whole, 60) == whole else whole) for whole in wholes]
-    return Column(name, title, cells, numeric=False)
-
-
-def exact(value: float) -> str:
-    """Return a number with all its digits, an empty text for ``nan``."""
-    if not np.isfinite(value):
-        return ""
-    return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(float(value))
 
 
 MAP_COLOURS: Final = {
@@ -199,7 +155,8 @@ class Section:
     name: str
     title: str
     text: str = ""  # what the page says of this study, after what it says of any
-    tables: Sequence[tuple[str, str, Sequence[Column]]] = ()  # caption, name of the CSV file, columns
+    tables: Sequence[tuple[str, TextTable]] = ()  # each with the name of its CSV file; a title is its caption
+    bars: Sequence[Sequence[tuple[str, str, float]]] = ()  # of a row of the table: use, colour and share
     pictures: Sequence[tuple[str, str]] = ()  # titles and data URIs
     controls: Sequence[Control] = ()
     filled: str = ""  # the element that a script of the page fills
@@ -223,34 +180,12 @@ def _measures_of(table: StudyTable, study: Replications, shown: Sequence[str]) -
     return [name for name in numeric if name not in table.factors and study.has(name)]
 
 
-def _summary(study: Replications, data: Mapping[str, Any], shown: Sequence[str]) -> Section:
-    columns = _factor_columns(study, range(len(study.codes)), study.varying)
-    several = max(data["runs"]) > 1
-    if several:
-        columns.append(_numbers("replications", "runs", data["runs"]))
-    for name in shown:
-        mean, half, *_ = study.means(name)
-        columns.append(_numbers(name, measure_title(name), mean))
-        if several:
-            columns.append(_numbers(f"{name}_half", "±", half, "half"))
+def _summary(study: Replications, most_runs: int, shown: Sequence[str]) -> Section:
     row = " and ".join(study.factors[index].title for index in study.varying) or "point"
-    means = f"  Means over up to {max(data['runs'])} runs; ± is half the 95 % interval (Student t)." if several else ""
-    means += "".join(f"  Note: {note}." for note in sample_paths(study.table) if several)
+    means = f"  Means over up to {most_runs} runs; ± is half the 95 % interval (Student t)." if most_runs > 1 else ""
+    means += "".join(f"  Note: {note}." for note in sample_paths(study.table) if most_runs > 1)
     text = f"A row for each {row}.{means}  Click a heading to sort."
-    return Section("summary", "Summary", text, [("", "summary", columns)])
-
-
-def _factor_columns(study: Replications, points: Sequence[int], factors: Sequence[int]) -> list[Column]:
-    columns = []
-    for index in factors:
-        factor = study.factors[index]
-        cells = []
-        for level, label in zip(factor.levels, factor.labels, strict=True):
-            value = exact(float(level)) if factor.numeric else visible(level)  # type: ignore[arg-type]
-            cells.append(Cell(label, "" if value == label else value))
-        of_rows = [cells[study.codes[point, index]] for point in points]
-        columns.append(Column(factor.name, factor.title, of_rows, factor.numeric))
-    return columns
+    return Section("summary", "Summary", text, [("summary", means_table(study.table, "", shown))])
 
 
 def _differences(data: Mapping[str, Any]) -> Section | None:
@@ -266,23 +201,22 @@ def _differences(data: Mapping[str, Any]) -> Section | None:
 
 
 def _capacity(study: Replications) -> Section | None:
-    if not all(study.has(name) for name in SHARE_COLUMNS):
+    if not study.has(SHARE_COLUMNS[0]):
         return None
-    others = [index for index in range(len(study.factors)) if index != study.lead]
-    groups = pd.Series(list(map(tuple, study.codes[:, others].tolist())), dtype=object)  # differ in the lead factor only
-    order = np.argsort(pd.factorize(groups)[0], kind="stable").tolist()
-    shares = account_shares(pd.DataFrame({name: study.means(name).mean for name in SHARE_COLUMNS}).iloc[order])
-    columns = _factor_columns(study, order, sorted(study.varying, key=lambda index: index == study.lead))
+    lead = None if study.lead is None else study.factors[study.lead].name
+    levels, shares, _ = account_rows(study.table, lead)
     bars = [
-        [(use, colour, f"{row[use]:.6f}", f"{row[use]:.2%}") for use, colour in ACCOUNT_COLOURS.items() if row[use] > 0]
+        [(use, colour, row[use]) for use, colour in ACCOUNT_COLOURS.items() if row[use] > 0]
         for row in shares.to_dict("records")
     ]
-    columns.append(Column("", "0 % to 100 % of the capacity", bars, numeric=False))
-    for use in ACCOUNT_COLOURS:
-        cells = [Cell(f"{share:.1%}" if np.isfinite(share) else "-", exact(share)) for share in shares[use]]
-        columns.append(Column(use, use, cells))
+    columns = [
+        Column(use, [f"{share:.1%}" if np.isfinite(share) else UNDEFINED for share in shares[use]], name=use)
+        for use in ACCOUNT_COLOURS
+    ]
+    values = {str(name): values.tolist() for name, values in (*levels.items(), *shares.items())}
+    table = TextTable("", [text_column(str(name), levels[name]) for name in levels], [columns], values)
     key = [(use, colour) for use, colour in ACCOUNT_COLOURS.items() if shares[use].any()]
-    return Section("capacity", "Capacity by account", tables=[("", "capacity", columns)], key=key)
+    return Section("capacity", "Capacity by account", tables=[("capacity", table)], bars=bars, key=key)
 
 
 def _maps(data: Mapping[str, Any], first: str) -> Section | None:
@@ -304,15 +238,13 @@ def _maps(data: Mapping[str, Any], first: str) -> Section | None:
     return Section("maps", "Heat maps", controls=controls, filled="maps-table")
 
 
-def _runs(table: StudyTable, study: Replications, measures: Sequence[str]) -> Section:
-    frame = table.frame.iloc[:MOST_ROWS]
-    columns = _factor_columns(study, study.point_of_trial[:MOST_ROWS].tolist(), study.varying)
-    columns += [_numbers(name, name, frame[name]) for name in ("replication", "seed")]
-    columns += [_numbers(name, measure_title(name), pd.to_numeric(frame[name])) for name in measures]
-    columns.append(_texts("run", "run", frame["run"]))
-    left = len(table) - len(frame)
+def _runs(study: Replications, measures: Sequence[str]) -> Section:
+    frame = study.table.frame.iloc[:MOST_ROWS]
+    keys = [study.factors[index].name for index in study.varying]
+    table = trials_table(frame, "", [*keys, "replication", "seed"], [*measures, "run"])
+    left = len(study.table) - len(frame)
     text = f"  {counted(left, 'run')} more are left out: clustermodel results --csv has all." if left else ""
-    return Section("runs", "Runs", text, [("", "runs", columns)])
+    return Section("runs", "Runs", text, [("runs", table)])
 
 
 def _exhibits(stored: dict[str, Path], figures: dict[str, Path]) -> Section | None:
@@ -322,11 +254,7 @@ def _exhibits(stored: dict[str, Path], figures: dict[str, Path]) -> Section | No
             frame = pd.read_csv(path)
         except (ValueError, OSError):  # an empty table, or a damaged file
             frame = pd.DataFrame()
-        columns = [
-            (_numbers if values.dtype.kind in "iuf" else _texts)(visible(name), visible(name).replace("_", " "), values)
-            for name, values in frame.items()
-        ]
-        tables.append((visible(title), path.stem, columns))
+        tables.append((path.stem, frame_table(frame, title)))
     pictures = [
         (visible(title), f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}")
         for title, path in figures.items()

@@ -18,9 +18,9 @@ from bokeh.plotting import figure
 from matplotlib.colors import to_hex
 
 from clustermodel.arrays import FloatArray
-from clustermodel.figures.style import BLACK, SKY, job_colour, policy_styles
+from clustermodel.figures.result_plots import SERIES, means_over_time
+from clustermodel.figures.style import BLACK, HATCHES, SKY, job_colour, policy_styles
 from clustermodel.measure.job_table import bounded_slowdown
-from clustermodel.measure.timeline import mean_of_steps
 from clustermodel.recording.run_attempts import Status
 from clustermodel.workload.placements import KINDS
 
@@ -153,11 +153,6 @@ def _axis_of(factor: Mapping[str, Any]) -> dict[str, Any]:
 
 
 BINS: Final = 400  # of time, of a curve
-_HEIGHTS: Final = {  # down if nodes fail in a run, reserved if they are in one, the rest if a run has such a limit or a power
-    "busy": "busy nodes / nodes", "waiting": "waiting jobs", "down": "nodes down", "reserved": "idle nodes reserved",
-    "memory": "memory in use / memory", "store": "store: in use / bandwidth",
-    "power": "power (kW)",
-}  # fmt: skip
 
 
 class StatesOfRun(NamedTuple):
@@ -175,18 +170,10 @@ def span(states: pd.DataFrame) -> float:
 
 def curve_of(run: StatesOfRun, edges: FloatArray) -> dict[str, list[float]]:
     """Return means between two of the times ``edges`` each, seconds since the first event; a last zero ends the steps."""
-    columns = {"busy": "busy_nodes", "waiting": "waiting_jobs", "down": "down_nodes"}
     if run.states.empty:
-        return dict.fromkeys(columns, [0.0] * len(edges))
-    times = run.states["time_s"].to_numpy(dtype=float)
-    others = {"reserved": "reserved_nodes", "memory": "memory_share", "store": "store_share", "power": "power_w"}
-    units = {"busy": run.nodes, "power": 1000}
-    columns |= {name: column for name, column in others.items() if column in run.states}
-    curve = {}
-    for name, column in columns.items():
-        means = mean_of_steps(times - times[0], run.states[column].to_numpy(dtype=float), edges)
-        curve[name] = [*np.round(means / units.get(name, 1), 5).tolist(), 0.0]
-    return curve
+        return dict.fromkeys(("busy", "waiting", "down"), [0.0] * len(edges))
+    means = means_over_time(run.states, run.nodes, edges)
+    return {name: [*np.round(values, 5).tolist(), 0.0] for name, values in means.items()}
 
 
 def group_of(runs: Sequence[StatesOfRun], unit_s: float) -> dict[str, Any]:
@@ -202,7 +189,7 @@ def curves_over_time(groups: Sequence[Mapping[str, Any]], labels: list[str], uni
     there = {name for curve in curves for name, values in curve.items() if name != "down" or any(values)}
     plots = {
         name: new_plot(f"over time {name}", 230, x_range=time, tools=TOOLS, active_drag="xpan", y_axis_label=label)
-        for name, label in _HEIGHTS.items()
+        for name, (_, label) in SERIES.items()
         if name in there
     }
     for name in plots.keys() - {"waiting", "down", "reserved", "power"}:
@@ -323,7 +310,6 @@ def _whole(values: pd.Series) -> npt.NDArray[np.generic]:
 
 JOB_COLOURS: Final = tuple(to_hex(job_colour(job)) for job in range(18))  # by id modulo their number
 PANELS: Final = (1, 2)  # numbers of the runs that are shown side by side
-_HATCHES: Final = {"saved": ".", "lost": "x", "replica": "/", "failed": "-", "partly": "o"}
 _SIDES: Final = ("left", "right", "top", "bottom")
 _OF_A_BOX: Final = ("colour", "alpha", "job", "user", "nodes", "submit", "begin", "end", "kind", "place")
 
@@ -406,9 +392,9 @@ def _rectangles(plot: Any, unit: str) -> dict[str, ColumnDataSource]:
     hover += [("from", f"@begin{{0,0.000}} {unit}"), ("until", f"@end{{0,0.000}} {unit}"), ("", "@kind")]
     plot.add_tools(models.HoverTool(tooltips=hover, renderers=list(quads)))
     look = {"fill_color": None, "line_color": None, "hatch_color": "white", "hatch_alpha": 0.8, "hatch_scale": 6}
-    for kind, pattern in _HATCHES.items():  # one renderer each: Bokeh would else rebuild the pattern per rectangle
+    for kind, (hatch, _) in HATCHES.items():  # one renderer each: Bokeh would else rebuild the pattern per rectangle
         view = models.CDSView(filter=models.GroupFilter(column_name="kind", group=kind))
-        quads.append(plot.quad(*_SIDES, source=boxes, view=view, hatch_pattern=pattern, **look))
+        quads.append(plot.quad(*_SIDES, source=boxes, view=view, hatch_pattern=hatch[0], **look))
     for drawn in quads:  # a click does not fade what it does not select
         drawn.nonselection_glyph = drawn.selection_glyph = drawn.glyph
     look = {"text_align": "center", "text_baseline": "middle", "text_font_size": "10px", "text_color": "colour"}

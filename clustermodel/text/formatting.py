@@ -81,7 +81,7 @@ def cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def column(values: Sequence[float | None], *, places: int | None = None) -> list[str]:
+def aligned(values: Sequence[float | None], *, places: int | None = None) -> list[str]:
     """Return the numbers of a column with the same number of decimal places; ``None`` and ``nan`` are undefined.
 
     By default these show three significant digits of the smallest number, as far as the largest has no more than five digits.
@@ -102,7 +102,7 @@ def intervals(means: Sequence[float], halves: Sequence[float]) -> list[str]:
 
     known = [half for half in halves if isfinite(half) and half > 0]
     if not known:
-        return column(means)
+        return aligned(means)
     largest = max((abs(mean) for mean in means if isfinite(mean)), default=0.0)
     typical = median(abs(mean) for mean in means if isfinite(mean))
     places = _places(min([*known, *([typical] if typical else [])]), max(largest, *known), digits=2)

@@ -111,7 +111,7 @@ def test_the_page_of_a_study_with_resampled_jobs_failures_and_missing_measures(d
     compare(table, data)
     summary = re.search(r'<table class="data" data-name="summary">(.*?)</table>', page, re.DOTALL)
     assert summary is not None
-    exact = re.findall(r'<td class="number half"(?: data-v="([^"]*)")?>', summary[1])
+    exact = re.findall(r'<td class="number"[^>]* data-half="([^"]*)">', summary[1])
     halves = table.means("mean_wait_s", "rare")[["mean_wait_s_half", "rare_half"]].to_numpy().ravel()
     assert len(exact) == len(halves)
     assert all(same(float(text) if text else None, half) for text, half in zip(exact, halves, strict=True))

@@ -8,8 +8,9 @@ import pytest
 
 from clustermodel import StudyTable
 from clustermodel.experiment.store import Store
-from clustermodel.figures.run import ACCOUNT_COLOURS
-from clustermodel.report.data import factor_of, measure_title
+from clustermodel.figures.capacity import ACCOUNT_COLOURS
+from clustermodel.measure.metrics import quantity
+from clustermodel.report.data import factor_of, title_of
 from clustermodel.report.html import markdown
 from tests.report.conftest import NODES, SHARED, Open, Opened
 from tests.report.test_html_report import choose, column_of, download, number, section, slide
@@ -329,5 +330,5 @@ def test_a_dark_page_is_dark_with_its_plots_and_paper_is_light(small: Opened) ->
 
 @pytest.mark.parametrize(("name", "label"), NAMES)
 def test_reports_call_quantities_what_figures_call_them(name: str, label: str) -> None:
-    shown = {measure_title(name), factor_of(name, [1, 2]).title}
+    shown = {title_of(quantity(name)), factor_of(name, [1, 2]).title}
     assert shown - {"wasted, share of capacity", "wasted (node-seconds)"} == {label}  # an account of the ledger

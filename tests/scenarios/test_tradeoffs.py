@@ -11,7 +11,8 @@ import pytest
 
 from clustermodel.cli import main
 from clustermodel.experiment.exhibits import exhibits_of, stored_exhibits
-from clustermodel.figures.tables import frame_table, study_notes
+from clustermodel.figures.study_tables import study_notes
+from clustermodel.figures.text_table import frame_table
 from tests.scripts import SCENARIOS, stored, study_of
 from tests.shared_data import trace_path
 

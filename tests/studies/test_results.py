@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from clustermodel import ContextSwitch, Machine, Scenario, Store, Study, crossover, sweep, synthetic_workload
-from clustermodel.figures.tables import frame_table, study_notes
+from clustermodel.figures.study_tables import study_notes
+from clustermodel.figures.text_table import frame_table
 from clustermodel.sim import compiled
 from tests.conftest import Finished
 from tests.studies.test_sweep import serial

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.figures.tables import repeated_runs
+from clustermodel.figures.study_tables import repeated_runs
 from tests.unit.test_cli import Command
 
 SAME = """

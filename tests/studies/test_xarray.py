@@ -41,7 +41,7 @@ def test_dimensions_are_the_factors_and_the_replications_and_attributes_names_an
     assert data["jobs"].attrs["units"] == "jobs"
     assert data["idle_node_s"].attrs == {"long_name": "idle", "units": "node-seconds"}
     assert data["context_switch_share"].attrs == {"long_name": "context switch, share of capacity", "units": "1"}
-    assert data["longest_wait_s"].attrs == {"units": "s"}
+    assert data["longest_wait_s"].attrs == {"long_name": "longest wait", "units": "s"}
     assert data["never"].attrs == {}
 
 

@@ -50,7 +50,7 @@ def test_whatif_says_of_a_site_what_run_says(
     assert "larger than" not in finished.err
     shown = terminal("whatif", *options[:4], "--site", site, "--by", "partition").out
     assert "nan" not in shown
-    assert shown.splitlines()[-2].split() == ["b", "1", "540", "540", "-", "0.0"]
+    assert shown.splitlines()[-2].split() == ["b", "1", "9.00", "9.00", "-", "0.0"]
 
 
 def test_several_sites_are_compared_each_in_rows_of_its_own(command_line: Command, log: Path, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_the_figure_is_of_the_first_policy_with_the_rules_if_there_are_any(
     command_line: Command, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], row: str
 ) -> None:
     drawn: list[Scenario] = []
-    monkeypatch.setattr("clustermodel.figures.run._recorded_figure", lambda run, *_: drawn.append(run.scenario))
+    monkeypatch.setattr("clustermodel.figures.gantt.recorded_figure", lambda run, *_: drawn.append(run.scenario))
     monkeypatch.setattr("clustermodel.figures.style.save", lambda *_: None)
     picture = tmp_path / "held.png"
     finished = command_line("whatif", "--trace", log, "--policy", "easy", "--policy", "fcfs", "--figure", picture, *options)

@@ -25,7 +25,7 @@ from clustermodel import (
     Workload,
     synthetic_workload,
 )
-from clustermodel.figures.tables import comparison_table, run_row
+from clustermodel.figures.run_tables import comparison_table, run_row
 from clustermodel.machine.failure import Failure
 from tests.conftest import Finished, refusal
 from tests.property.test_failures import Listed
@@ -165,7 +165,7 @@ def test_without_a_power_nothing_is_said(ask: Callable[[Result], Any], message: 
     assert "energy_kwh" not in result.jobs
     assert "power_w" not in result.states
     assert not {"energy_kwh", "energy_cost", "carbon_kg"} & run_row(result).keys()
-    assert "energy_kwh" not in comparison_table([result]).plain
+    assert "energy_kwh" not in comparison_table([result]).values
 
 
 def test_a_streamed_run_has_energy_and_no_cost() -> None:

@@ -5,7 +5,7 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from clustermodel.text.formatting import cell, column, duration, encodable, four_digits, intervals, time_unit, time_units
+from clustermodel.text.formatting import aligned, cell, duration, encodable, four_digits, intervals, time_unit, time_units
 
 
 @pytest.mark.parametrize(
@@ -35,11 +35,11 @@ def test_columns_of_times_share_a_unit_unless_one_would_be_zero_in_it() -> None:
     ],
 )
 def test_a_column_has_one_number_of_decimal_places(values: list[float | None], texts: list[str]) -> None:
-    assert column(values) == texts
+    assert aligned(values) == texts
 
 
 def test_a_share_that_is_not_zero_is_not_shown_as_zero() -> None:
-    assert column([2.984, 0.0001, 0.0], places=2) == ["2.98", "<0.01", "0.00"]
+    assert aligned([2.984, 0.0001, 0.0], places=2) == ["2.98", "<0.01", "0.00"]
 
 
 def test_intervals_have_two_digits_of_the_smallest_half() -> None:

@@ -5,7 +5,7 @@ from collections import namedtuple
 import pytest
 
 import clustermodel as cm
-from clustermodel.figures.tables import notes_of_runs
+from clustermodel.figures.study_tables import notes_of_runs
 from clustermodel.machine.failure import FailureSource
 from clustermodel.measure.input_notes import COUNTED, count_notes, run_notes
 from clustermodel.policies.easy import Easy

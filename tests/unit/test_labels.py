@@ -8,8 +8,8 @@ import pytest
 from clustermodel.errors import SpecificationError
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.figures.curves_bars import bars, curves, improvements
+from clustermodel.figures.study_tables import means_table
 from clustermodel.figures.style import axis_label, factor_label
-from clustermodel.figures.tables import means_table
 from clustermodel.measure.metrics import QUANTITIES
 from clustermodel.measure.quantities import column_heading
 

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from clustermodel import ContextSwitch, Job, Machine, Result, Scenario, Study, Workload, interval, synthetic_workload
-from clustermodel.figures.run import comparison
+from clustermodel.figures.result_plots import comparison
 from clustermodel.text.formatting import html_fields, html_table
 
 pytestmark = pytest.mark.long

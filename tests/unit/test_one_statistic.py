@@ -15,9 +15,7 @@ from clustermodel.experiment.factors import Label
 from clustermodel.experiment.script import sweep
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Precision
-from clustermodel.figures.curves_bars import _paired, _points_of
-from clustermodel.figures.tables import means_table
-from clustermodel.measure import statistics
+from clustermodel.figures.study_tables import means_table
 from clustermodel.measure.equivalence import equivalence_test
 from clustermodel.measure.statistics import (
     RESAMPLED,
@@ -174,52 +172,31 @@ def test_the_verdicts_differ_with_and_without_the_factor() -> None:
     assert plain["significant"].sum() > wider["significant"].sum()
 
 
-@pytest.mark.parametrize("case", TABLES)
-def test_figures_draw_the_numbers_of_the_table(case: str) -> None:
-    table = table_of(case)
-    frame = table.frame if case != "missing" else table.frame[table.frame["policy"] != "gs"]
-    for point in _points_of(frame, ["wait"], "policy", "load"):
-        found = table.interval("wait", policy=point.of, load=point.at)  # type: ignore[arg-type]
-        mean, half = point.interval("wait", 0.95)
-        assert mean == found.mean
-        assert same(half, found.half)
-
-
 @pytest.mark.parametrize(
     "case", ["plain", "many", "single", "resampled", "resampled and plain", "deterministic", "shuffled shards"]
 )
-@pytest.mark.parametrize("ratio", [False, True])
-def test_figures_of_pairs_draw_the_numbers_of_the_table(case: str, ratio: bool) -> None:
-    table, measure = table_of(case), statistics.ratios if ratio else np.subtract
-    paired = _paired(table.frame, ["wait"], "easy", "load", "policy", measure, {"wait": "pair"})
-    for point in _points_of(paired, ["pair"], "policy", "load"):
-        levels = {"policy": point.of, "load": point.at}
-        found = table.difference("wait", levels, {**levels, "policy": "easy"}, ratio=ratio)  # type: ignore[dict-item]
-        mean, half = point.interval("pair", 0.95)
-        assert mean == found.mean
-        assert same(half, found.half)
-
-
-@pytest.mark.parametrize("case", ["plain", "resampled"])
-def test_bands_of_figures_are_the_intervals(case: str) -> None:
+def test_figures_draw_the_numbers_of_the_table(case: str) -> None:
     table = table_of(case)
     for figure, at, ratio in (
         (table.plot.curves(y="wait", x="load"), None, False),
         (table.plot.differences(y="wait", x="load", baseline="easy"), "easy", False),
         (table.plot.ratios(y="wait", x="load", baseline="easy"), "easy", True),
     ):
-        drawn = [band.get_paths()[0].vertices[:, 1] for band in figure.axes[0].collections]
-        policies = [policy for policy in POLICIES if policy != at]
-        assert len(drawn) == len(policies)
-        for policy, heights in zip(policies, drawn, strict=True):
-            for load in LOADS:
-                found = (
-                    table.interval("wait", policy=policy, load=load)
-                    if at is None
-                    else table.difference("wait", {"policy": policy, "load": load}, {"policy": at, "load": load}, ratio=ratio)
-                )
-                low = max(found.low, 0.0) if at is None or ratio else found.low
-                assert {low, found.high} <= set(heights.tolist())
+        (axes,), policies = figure.axes, [policy for policy in table.levels("policy") if policy != at]
+        bands = iter([set(band.get_paths()[0].vertices[:, 1].tolist()) for band in axes.collections])
+        for line, policy in zip(axes.lines, policies, strict=False):
+            of_points = [
+                table.interval("wait", policy=policy, load=load)
+                if at is None
+                else table.difference("wait", {"policy": policy, "load": load}, {"policy": at, "load": load}, ratio=ratio)
+                for load in LOADS
+            ]
+            assert line.get_ydata().tolist() == [found.mean for found in of_points]
+            band = set() if all(isnan(found.half) for found in of_points) else next(bands)
+            for found in of_points:
+                if not isnan(found.half):
+                    assert {found.low if at is not None and not ratio else max(found.low, 0.0), found.high} <= band
+        assert next(bands, None) is None
 
 
 @pytest.mark.parametrize("case", ["plain", "resampled", "resampled and plain", "deterministic", "missing"])
@@ -240,7 +217,7 @@ def test_tables_for_people_have_the_intervals(case: str) -> None:
     printed = means_table(table, "", ["wait", "share"])
     means = table.means("wait", "share")
     for name in ("wait", "wait_half", "share", "share_half", "replications"):
-        assert all(map(same, printed.plain[name], means[name]))
+        assert all(map(same, printed.values[name], means[name]))
     assert ("resampled" in str(table)) == case.startswith("resampled")
 
 

@@ -178,7 +178,7 @@ def test_the_figure_has_a_rectangle_for_each_placement(
         assert np.array(rectangles(axes)) == pytest.approx(np.array(sorted(expected)))
     later = result.plot.recorded(first_s=3600, last_s=5400).axes[0]
     assert len(rectangles(later)) == rows
-    monkeypatch.setattr("clustermodel.figures.run.MOST_RECTANGLES", 3)
+    monkeypatch.setattr("clustermodel.figures.gantt.MOST_RECTANGLES", 3)
     assert result.plot.recorded().axes[1].get_xlabel().endswith("too many rectangles") == (rows == 1)
     with pytest.raises(SpecificationError, match="nothing ran between first_s=90000 and last_s=90001"):
         result.plot.recorded(first_s=90_000, last_s=90_001)

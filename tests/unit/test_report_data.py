@@ -6,7 +6,8 @@ import pytest
 from bokeh.models import HoverTool
 
 from clustermodel import Machine, Power, Scenario, TimeSlicing, synthetic_workload
-from clustermodel.report.data import factor_of, measure_title
+from clustermodel.measure.metrics import quantity
+from clustermodel.report.data import factor_of, title_of
 from clustermodel.report.plots import STATUSES, StatesOfRun, curve_of, curves_over_time, group_of, literal, span, viewed_run
 from clustermodel.workload.placements import KINDS
 
@@ -40,7 +41,7 @@ def test_factors_have_labels_and_places(levels: list[object], numeric: bool, lab
     ],
 )
 def test_measures_have_titles(name: str, title: str) -> None:
-    assert measure_title(name) == title
+    assert title_of(quantity(name)) == title
 
 
 @pytest.mark.parametrize("text", ["$$x$$", r"\(x\)", r"\[x\]", "$$$$", "a $ b", r"\\", "plain"])

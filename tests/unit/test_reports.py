@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import clustermodel as cm
-from clustermodel.figures.run import busy_nodes, comparison, waiting_jobs
+from clustermodel.figures.result_plots import comparison, means_over_time
 from clustermodel.figures.style import save
 from clustermodel.policies.interface import Setup
 from clustermodel.text.files import without_formulas
@@ -25,9 +25,10 @@ SECOND = 1_000_000
 def test_figures_have_units_and_average_to_the_ledger(tmp_path: Path) -> None:
     result = cm.Scenario(machine=cm.Machine(nodes=32), workload=cm.synthetic_workload(jobs=200, nodes=32), policy="easy").run()
     edges = np.linspace(0, result.summary().horizon_s, 7)
-    assert busy_nodes(result, edges).mean() / 32 == pytest.approx(result.ledger.utilization, rel=1e-12)
+    means = means_over_time(result.states, 32, edges)
+    assert means["busy"].mean() == pytest.approx(result.ledger.utilization, rel=1e-12)
     # Little's law over the whole horizon, which holds exactly because the queue is empty at both ends
-    waiting = waiting_jobs(result, edges).mean()
+    waiting = means["waiting"].mean()
     assert waiting == pytest.approx(result.jobs["wait_s"].sum() / result.summary().horizon_s, rel=1e-9)
     figures = [result.plot.utilization(), result.plot.gantt(first=3, last=40), comparison([result])]
     for number, figure in enumerate(figures):

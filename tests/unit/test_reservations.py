@@ -31,7 +31,8 @@ from clustermodel import (
     read_trace,
 )
 from clustermodel.errors import StrandedJobsError
-from clustermodel.figures.run import SHARES, busy_nodes, capacity_shares
+from clustermodel.figures.capacity import SHARES, capacity_shares
+from clustermodel.figures.result_plots import means_over_time
 from clustermodel.plans.windows import Windows
 from clustermodel.policies.interface import Migrate, Place, Rows, Setup, Start, WakeAt
 from clustermodel.recording.ledger import Account
@@ -124,7 +125,7 @@ def test_events_and_shares_of_capacity_know_what_is_reserved_beside_gangs_in_row
     reserved = (log.reserved[:-1] * np.diff(log.time_s)).sum() / log.time_s[-1] / 8
     _, shares = capacity_shares(result, 7)
     assert shares[list(SHARES).index("reserved")].mean() == pytest.approx(share["reserved"]) == pytest.approx(reserved)
-    busy = busy_nodes(result, log.time_s[[0, -1]]) / 8
+    busy = means_over_time(result.states, 8, log.time_s[[0, -1]])["busy"]
     assert busy.tolist() == pytest.approx([1 - share["idle"] - share["reserved"]])
 
 
@@ -209,7 +210,8 @@ def test_events_states_and_figures_know_what_is_reserved() -> None:
     assert states["busy_nodes"].tolist() == [2, 2, 3, 3, 1, 0, 4, 0]
     assert states["reserved_nodes"].tolist() == log.reserved.tolist()
     assert "reserved_nodes" not in run(jobs, nodes=4).states
-    assert busy_nodes(result, np.array([0.0, 10, 30, 50])).tolist() == [2, (2 * 2 + 3 * 8 + 2) / 20, 4]
+    busy = means_over_time(result.states, 4, np.array([0.0, 10, 30, 50]))["busy"]
+    assert (4 * busy).tolist() == [2, (2 * 2 + 3 * 8 + 2) / 20, 4]
     ground = result.plot.gantt().axes[0].collections[-1].get_paths()[0].get_extents()
     assert ground.bounds == (10, -0.5, 20, 2)
 

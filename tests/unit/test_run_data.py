@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 
 import clustermodel as cm
 from clustermodel.experiment.result import Result
-from clustermodel.figures.run import IDLE_EMPTY, IDLE_WAITING, SHARES, WORK, busy_nodes, capacity_shares
+from clustermodel.figures.capacity import IDLE_EMPTY, IDLE_WAITING, SHARES, WORK, capacity_shares
 from clustermodel.figures.style import job_colour
 from clustermodel.policies.interface import Decision, Place, Policy, Rows, Setup
 from clustermodel.policies.view import Batch, View
@@ -236,9 +236,9 @@ def test_slices_follow_one_another_none_is_longer_than_a_quantum(make: Callable[
 
 
 def test_the_longest_timeline_is_drawn_and_a_longer_one_is_refused(three: Result, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clustermodel.figures.run.MOST_RECTANGLES", 9)
+    monkeypatch.setattr("clustermodel.figures.gantt.MOST_RECTANGLES", 9)
     assert three.plot.slices(0, 50).axes
-    monkeypatch.setattr("clustermodel.figures.run.MOST_RECTANGLES", 8)
+    monkeypatch.setattr("clustermodel.figures.gantt.MOST_RECTANGLES", 8)
     line = refusal(lambda: three.plot.slices(0, 50))
     assert line == "slices: more than 8 rectangles between first_s=0 and last_s=50 are too many to draw; choose a shorter time"
 
@@ -309,7 +309,7 @@ def test_without_a_matrix_capacity_needs_no_history() -> None:
     # four nodes: 2 busy until 2 s, 4 until 10, 2 until 20, 4 until 25, 1 until 41; a job waits from 2 s to 25 s
     result = play(4, "1 0 2 20\n2 0 4 5\n3 2 2 8\n4 4 1 16", "easy")
     parts = stacked(result.plot.capacity(bins=41))
-    assert parts[WORK][1] == pytest.approx(busy_nodes(result, np.arange(42.0)) / 4)
+    assert parts[WORK][1] == pytest.approx(result.plot.utilization(bins=41).axes[0].patches[0].get_data().values)
     assert list(parts) == [WORK, IDLE_WAITING, IDLE_EMPTY]
     waiting = parts[IDLE_WAITING][1] - parts[IDLE_WAITING][0]
     assert waiting.tolist() == pytest.approx([0.5] * 2 + [0] * 8 + [0.5] * 10 + [0] * 21)

@@ -25,7 +25,7 @@ from clustermodel import (
     synthetic_workload,
 )
 from clustermodel.experiment.result import Result
-from clustermodel.figures.tables import PLAIN, run_row
+from clustermodel.figures.run_tables import PLAIN, run_row
 from clustermodel.workload.job import Job
 from tests.conftest import Finished
 

@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from clustermodel.figures.terminal import Column, TextTable
+from clustermodel.figures.text_table import Column, TextTable
 
 LONG = "slack:slack_factor=3.0,heuristic=ast,compression=shift,awt=conservative,alpha_u=1.0,alpha_t=0.5"
 

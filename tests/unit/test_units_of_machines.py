@@ -8,7 +8,7 @@ import pytest
 
 from clustermodel import Job, Machine, Scenario, Workload, comparison_table
 from clustermodel.cli.main import main
-from clustermodel.figures.tables import percentile_table
+from clustermodel.figures.run_tables import percentile_table
 from clustermodel.logs.trace_file import read_trace
 from clustermodel.measure.input_notes import run_notes
 from clustermodel.workload.trace_facts import trace_facts
@@ -72,7 +72,7 @@ def test_nodes_with_several_processors_are_counted_as_these_and_names_of_rows_sa
     runs = [Scenario(machine=machine, workload=workload, policy="easy").run() for machine in machines]
     table = comparison_table(runs)
     assert table.title == "w on several machines"
-    assert table.plain["policy"] == ["easy, 2 nodes", "easy, 8 GPUs"]
+    assert table.values["policy"] == ["easy, 2 nodes", "easy, 8 GPUs"]
 
 
 def test_a_table_of_several_workloads_names_them_in_its_rows() -> None:
@@ -80,7 +80,7 @@ def test_a_table_of_several_workloads_names_them_in_its_rows() -> None:
     runs = [Scenario(machine=Machine(nodes=4), workload=workload, policy="easy").run() for workload in workloads]
     table = comparison_table(runs)
     assert table.title == "several workloads on 4 nodes"
-    assert table.plain["policy"] == ["easy, kth", "easy, ctc"]
+    assert table.values["policy"] == ["easy, kth", "easy, ctc"]
 
 
 def test_whatif_of_a_gpu_log_on_nodes_of_several_gpus_simulates_as_many_as_were_in_use(

@@ -29,11 +29,16 @@ const csvOf = (table) => {
   const headings = [...table.tHead.rows[0].cells]
   const kept = [...headings.keys()].filter((column) => !("skip" in headings[column].dataset))
   const number = (column) => headings[column].classList.contains("number")
-  const lines = [kept.map((column) => field(headings[column].dataset.name ?? headings[column].textContent, false))]
+  const names = (column) => {
+    const {name, half} = headings[column].dataset
+    return [name ?? headings[column].textContent, ...(half ? [half] : [])]
+  }
+  const lines = [kept.flatMap(names).map((name) => field(name, false))]
   for (const {cells} of table.tBodies[0].rows) {
-    lines.push(kept.map((column) => {
-      const missing = number(column) && !("v" in cells[column].dataset) && cells[column].textContent === "-"
-      return missing ? "" : field(exactOf(cells[column]), number(column))
+    lines.push(kept.flatMap((column) => {
+      const {v, half} = cells[column].dataset
+      const missing = number(column) && v === undefined && cells[column].textContent === "-"
+      return [missing ? "" : field(exactOf(cells[column]), number(column)), ...(half === undefined ? [] : [half])]
     }))
   }
   return lines.map((line) => `${line.join(",")}\n`).join("")
