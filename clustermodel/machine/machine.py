@@ -823,16 +823,6 @@ class Machine:
         return None if self.resize_s is None else to_ticks(self.resize_s)
 
     @property
-    def startup(self) -> CostTicks:
-        """``startup_s`` by number of nodes."""
-        return CostTicks("Machine.startup_s", self.startup_s)
-
-    @property
-    def epilog(self) -> CostTicks:
-        """``epilog_s`` by number of nodes."""
-        return CostTicks("Machine.epilog_s", self.epilog_s)
-
-    @property
     def round(self) -> int:
         """Length of a scheduling round, ticks; 0 where there are none."""
         return to_ticks(self.round_s)

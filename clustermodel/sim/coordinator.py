@@ -23,7 +23,7 @@ from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overh
 from clustermodel.sim.node_failures import NO_OUTAGES, require_progress
 from clustermodel.sim.node_types import at_speed
 from clustermodel.sim.partitions import ANYWHERE, Place
-from clustermodel.sim.resizing import abort, end_phase
+from clustermodel.sim.resizing import abort, end_segment
 from clustermodel.sim.rules import Rule
 from clustermodel.workload.job import JobRow
 
@@ -357,7 +357,7 @@ class Coordinator:
                 self._ledger.charge_work(gang.nodes * (executed - discarded), gang.nodes * discarded)
                 worked = executed if requeued else gang.ran
             else:
-                worked, discarded, in_all = end_phase(self._run, gang, outcome)
+                worked, discarded, in_all = end_segment(self._run, gang, outcome)
             if requeued:
                 require_progress(job, self._policy)
                 records.stopped(job.index, now, outcome, worked, discarded)

@@ -154,10 +154,10 @@ class Reservations(Rule):
 
     def saved_in_time(self, gang: RunningJob, suspends: bool) -> bool:
         """Return whether a gang that is checkpointed, or suspended, from now on is gone before windows on its nodes begin."""
-        saved, now, barred_from = self._run.saved, self._run.env.now, gang.job.barred
+        now, barred_from = self._run.env.now, gang.job.barred
         assert isinstance(gang, Execution)
         how = Status.SUSPENDED if suspends else Status.CHECKPOINTED
-        ticks = sum(ticks for _, ticks in saved.in_all(saved.saving(gang, how), gang.nodes)) + gang.epilog(how)
+        ticks = self._run.phases.takes(gang.leaving(how))
         begun = self.windows.barred(now, 0, barred_from)  # a gang that is there already leaves the sooner
         return (
             not self.windows.barred(now, self._stretched(ticks, gang.owner.row, gang.nodes), barred_from)
@@ -235,12 +235,12 @@ class Reservations(Rule):
     def _expected(self, job: JobInSystem) -> int:
         """Return how long a waiting job can be expected to have its nodes if it starts now, ticks."""
         ticks = job.queued.estimate if job.image is None else times_on(self._run, job, job.image.nodes)[1]
-        return self._stretched(self._run.saved.holding(job, ticks), job.row, job.saved_on or job.queued.nodes)
+        return self._stretched(self._run.phases.holding(job, ticks), job.row, job.saved_on or job.queued.nodes)
 
     def _stretched(self, ticks: int, job: JobRow, nodes: int) -> int:
         if not self._rows:
             return ticks
-        return self._time_slicing.longest(ticks, self._rows, self._run.costs.switch(job, nodes))
+        return self._time_slicing.longest(ticks, self._rows, self._run.phases.switch(job, nodes))
 
     def _mask(self, nodes: NodeSet | None) -> int:
         return self._whole if nodes is None else as_mask(nodes)

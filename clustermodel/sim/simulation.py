@@ -24,13 +24,13 @@ from clustermodel.sim.estimates import Estimates
 from clustermodel.sim.events import Clock, InstantSettled
 from clustermodel.sim.guard import Guard, is_shipped
 from clustermodel.sim.held_jobs import HeldJobs
-from clustermodel.sim.job_costs import JobCosts
 from clustermodel.sim.job_process import Execution, JobInSystem
 from clustermodel.sim.node_failures import NodeStates
 from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.node_requests import NodeChoice, NodeRequests, requests_of
 from clustermodel.sim.node_types import NodeTypes, Speeds, places_of
 from clustermodel.sim.partitions import NO_LIFTING, Lifting, Partitions
+from clustermodel.sim.phases import Phases
 from clustermodel.sim.power_cap import CapWaits, cap_of
 from clustermodel.sim.reservations import Reservations
 from clustermodel.sim.resizing import Resizes
@@ -97,7 +97,7 @@ class RunContext:
         self.ledger = Ledger(machine.processors)
         self.pool = NodePool(self.env, machine)  # the nodes, and the queue for them
         self.store = Store(self.env, machine)  # where gangs are checkpointed
-        self.costs = JobCosts(machine, demands)  # what gangs pay by their number of nodes
+        self.phases = Phases(machine, demands)  # what run attempts consist of
         self.saved = SavedWork(self)  # what is saved of preempted jobs
         self.choice = NodeChoice(self.pool, self.saved, requests)  # which idle nodes a job would have
         self.cap = cap_of(machine)  # which nodes are out of service because of the power cap; ``None`` where none are
@@ -195,7 +195,7 @@ def simulate(
         guard=None if is_shipped(policy) else Guard(policy.name),
         step=getattr(policy, "step_on", lambda _machine: 0)(machine),
     )
-    env, estimates = run.env, Estimates(run.jobs, run.saved, run.resizes, run.costs)
+    env, estimates = run.env, Estimates(run.jobs, run.phases)
     decide = decide_of(
         policy,
         Setup(
@@ -214,8 +214,8 @@ def simulate(
             by_node=requests is not None,
             one_by_one=run.one_by_one,
             switch_time=estimates.switch_time,
-            own_switches=run.costs.switch_of_all is None,
-            occupies=run.costs.occupy,
+            own_switches=run.phases.switch_of_all is None,
+            occupies=run.phases.occupy,
             occupied=estimates.occupied,
         ),
     )

@@ -17,7 +17,6 @@ from simpy import Event, Interrupt, Process
 from clustermodel.machine.node_set import NodeSet, as_mask
 from clustermodel.recording.ledger import Account
 from clustermodel.sim.events import InstantOver
-from clustermodel.sim.saved_work import TRANSFERS
 from clustermodel.sim.time_sharing.shared_nodes import SlicedGang, TimeSharing
 
 if TYPE_CHECKING:
@@ -132,16 +131,16 @@ class Turn:
     def _spend_overheads(self) -> Generator[Event, object, None]:
         gang = self.gang
         while gang.pending:
-            account, ticks = gang.pending[0]
-            self._turn_to(account)
-            if account in TRANSFERS:  # all its rounds together, as many tasks at a time as the store takes
-                transfer = self._machine.store.ask(self._machine.rows.tasks_at_the_store(gang), ticks)
+            phase = gang.pending[0]
+            self._turn_to(phase.account)
+            if phase.tasks:  # all its rounds together, as many tasks at a time as the store takes
+                transfer = self._machine.store.ask(self._machine.rows.tasks_at_the_store(gang), phase.ticks)
                 try:
                     yield transfer.done
                 finally:
                     self._machine.store.withdraw(transfer)
             else:
-                yield self._machine.env.timeout(ticks)
+                yield self._machine.env.timeout(phase.ticks)
             self._settle()
             self._spending = None
 

@@ -24,8 +24,7 @@ from clustermodel.recording.ledger import Account
 from clustermodel.recording.matrix_history import Cell, Moment, SliceLog
 from clustermodel.recording.run_attempts import Status
 from clustermodel.sim.events import Bell
-from clustermodel.sim.job_process import Execution, JobInSystem, Overhead, Terms, expected_left
-from clustermodel.sim.saved_work import TRANSFERS
+from clustermodel.sim.job_process import Execution, JobInSystem, Phase, Terms, expected_left
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext
@@ -50,7 +49,7 @@ class SlicedGang(Execution):
         self.mask = columns  # its columns, a bitmask
         self.finished = Bell(nodes.env)  # rings when it has spent its overheads and executed for its duration
         self.order = order  # number of its start: gangs that are due at the same time finish in this order
-        self.pending: list[Overhead] = []  # pending overheads, charged in order at the start of its next slices
+        self.pending: list[Phase] = []  # pending overheads, charged in order at the start of its next slices
         self.moved = 0  # how many of its tasks get another node while it migrates
         self.restored_at: int | None = None  # when it will have been restored without another event, ticks; in the fast mode
         self.to_restore = 0  # how much of the pending overheads restores what was saved, ticks; that comes first
@@ -84,47 +83,50 @@ class SlicedGang(Execution):
 
     def stop(self, how: Status) -> bool:
         """Stop executing at once; the gang leaves its rows when it has spent what saving it costs, in its own slices."""
-        saved = self._sharing.saved
-        saved.stop(self, how)
-        overheads = saved.in_all(saved.saving(self, how), self.nodes)
-        if not overheads:
+        self._sharing.saved.stop(self, how)
+        phases = self._sharing.phases.in_all(self.leaving(how))
+        if not phases:
             self.owner.process.interrupt(how)
             return True
         self.duration = self._sharing.executed(self)
-        self.pending = overheads  # others are dropped: what is saved is the gang where it is now
+        self.pending = phases  # others are dropped: what is saved is the gang where it is now
         self._sharing.hold_up(self)
         return False
 
-    def begin_by_restoring(self, overheads: list[Overhead]) -> None:
+    def leaving(self, how: Status) -> list[Phase]:
+        return self._sharing.phases.saving(self, how)
+
+    def begin(self) -> None:
+        phases = self._sharing.phases
+        self.interval, self._checkpoint = phases.checkpoints(self.owner, self.nodes)
+        if self.interval is not None:
+            self.left += (self.duration - 1) // self.interval * self._checkpoint
+        if self.owner.image is None:
+            return
         self.state = RESTORING
-        self.pending = overheads
+        self.pending = phases.in_all(phases.restoring(self.owner, self.columns))
         self.to_restore = self.overhead_left()
         self.left += self.to_restore
         if not self.to_restore:
             self._sharing.saved.restored(self)
-
-    def plan_checkpoints(self, interval: int | None, ticks: int) -> None:
-        self.interval, self._checkpoint = interval, ticks
-        if interval is not None:
-            self.left += (self.duration - 1) // interval * ticks
 
     def begin_checkpoint(self) -> None:
         """Begin the next periodic checkpoint, which is due: the gang writes it at the start of its own next slices."""
         self.begun = self.next_checkpoint()
         if self._checkpoint:
             self._being_written = self._checkpoint
-            self.pending.append((Account.CHECKPOINT, self._checkpoint))
+            self.pending.append(Phase(Account.CHECKPOINT, self._checkpoint, self.nodes))
         else:
             self.checkpointed = self.begun
 
     def overhead_to_come(self) -> int:
-        left = sum([ticks for _, ticks in self.pending]) if self.pending else 0
+        left = sum([phase.ticks for phase in self.pending]) if self.pending else 0
         if self.interval is None or self.stopping:
             return left
         # With the periodic checkpoints that begin from now on until its estimate.
         return left + max((self.length - 1) // self.interval - self.begun // self.interval, 0) * self._checkpoint
 
-    def advance(self, ticks: int) -> list[Overhead]:
+    def advance(self, ticks: int) -> list[tuple[Account, int]]:
         """Execute and spend overheads for ``ticks`` of its own slices; return what was spent on what."""
         spent = []
         while ticks:
@@ -148,31 +150,31 @@ class SlicedGang(Execution):
         self.moved = max(moved, self.moved) if self.migrating else moved
         if self.state is not MIGRATING:
             self.enter(MIGRATING)
-        overheads = self._sharing.saved.migration(self, self._sharing.saved.costs.rounds_of_migration(moved))
-        self.pending += overheads
-        while overheads and overheads[-1][0] is not Account.CHECKPOINT:
-            overheads.pop()
-        return sum(ticks for _, ticks in overheads)
+        phases = self._sharing.phases.migration(self, self._sharing.phases.transfers.rounds_of_migration(moved))
+        self.pending += phases
+        while phases and phases[-1].account is not Account.CHECKPOINT:
+            phases.pop()
+        return sum(phase.ticks for phase in phases)
 
     def overhead_left(self) -> int:
-        return sum(ticks for _, ticks in self.pending) if self.pending else 0
+        return sum([phase.ticks for phase in self.pending]) if self.pending else 0
 
     def end_migration(self) -> None:
         """Note that a migration is over, unless a checkpoint or a restart is pending."""
         if self.state is MIGRATING and not _has_transfers(self.pending):
             self.enter(RUNNING)
 
-    def spend(self, ticks: int) -> list[Overhead]:
+    def spend(self, ticks: int) -> list[tuple[Account, int]]:
         """Take up to ``ticks`` off the pending overheads, in order; return what was spent on what."""
         spent = []
         before = ticks
         while self.pending and ticks:
-            account, due = self.pending.pop(0)
-            taken = min(due, ticks)
+            phase = self.pending.pop(0)
+            taken = min(phase.ticks, ticks)
             ticks -= taken
-            spent.append((account, taken))
-            if taken < due:
-                self.pending.insert(0, (account, due - taken))
+            spent.append((phase.account, taken))
+            if taken < phase.ticks:
+                self.pending.insert(0, phase._replace(ticks=phase.ticks - taken))
         self.end_migration()
         if self.to_restore:
             self.to_restore -= min(self.to_restore, before - ticks)
@@ -252,7 +254,7 @@ class MatrixRows:
             self.hold_up(gang)
         for gang in blocked:
             if checkpoint:
-                gang.pending.append((Account.BLOCKED, checkpoint))
+                gang.pending.append(Phase(Account.BLOCKED, checkpoint))
                 self.hold_up(gang)
 
     def require_possible(self) -> None:
@@ -320,10 +322,10 @@ class TimeSharing:
         # Where it may go on, of the slice until the last event, or until the process woke up, if it was not over:
         self.running: set[SlicedGang] = set()
         self.ran_row, self.ran_for = -1, 0
-        self.quantum, switch = machine.time_slicing.quantum, run.costs.switch_of_all
+        self.quantum, switch = machine.time_slicing.quantum, run.phases.switch_of_all
         self.differ = switch is None  # whether gangs differ in how long their context switches take
         self.switch = self.quantum - 1 if switch is None else switch  # the longest that may be, ticks
-        self._costs = run.costs
+        self.phases = run.phases
         # whether switches take time, and only nodes whose task changes pay for them
         self.on_change = self.switch > 0 and machine.context_switch.charge == "on-change"
         self._starts = 0
@@ -340,7 +342,7 @@ class TimeSharing:
 
     def switch_of(self, gang: SlicedGang) -> int:
         """Return how long a context switch of a gang takes, ticks."""
-        return self._costs.switch(gang.owner.row, gang.nodes)
+        return self.phases.switch(gang.owner.row, gang.nodes)
 
     def executed(self, gang: SlicedGang) -> int:
         return gang.done
@@ -443,7 +445,9 @@ class TimeSharing:
         """Start a gang in its home row of the Ousterhout matrix, on the columns that the policy has chosen, a bitmask."""
         self._starts += 1
         gang = SlicedGang(job, self, columns, terms, row, self._starts)
-        self.saved.begin(gang)
+        if self.saved.free is not None:
+            self.saved.hold(job, gang.columns, job.suspended_on)
+        gang.begin()
         self.rows.place(gang, 1 << row)
         if gang.pending or gang.interval is not None:
             self.rows.hold_up(gang)
@@ -458,8 +462,8 @@ class TimeSharing:
             gang.home = home
 
 
-def _has_transfers(overheads: list[Overhead]) -> bool:
-    return any(account in TRANSFERS for account, _ in overheads)
+def _has_transfers(phases: list[Phase]) -> bool:
+    return any(phase.tasks for phase in phases)
 
 
 def _sliced(gang: Execution) -> SlicedGang:
