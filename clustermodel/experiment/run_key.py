@@ -40,7 +40,7 @@ from clustermodel.experiment import user_code
 from clustermodel.experiment.factors import Label, Trial
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.machine.costs import SizeCost
-from clustermodel.machine.machine import Machine
+from clustermodel.machine.machine import COSTS_OF_SIZE, Machine
 from clustermodel.measure.input_notes import Costs
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, Policy, dependencies_of
 from clustermodel.policies.predictors import installed_predictor
@@ -497,7 +497,7 @@ def _specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[s
     for each in named["node_types"]:
         if each["power"] is None:
             del each["power"]
-    for name in ("startup_s", "epilog_s"):
+    for name in COSTS_OF_SIZE:
         if (cost := _cost_by_nodes(f"Machine.{name}", plain.pop(name))) != 0:
             named[name] = cost
     plain = {name: part if isinstance(part, int | float | str | None) else asdict(part) for name, part in plain.items()}

@@ -24,7 +24,7 @@ from clustermodel.measure.job_table import Jobs, bounded_slowdown
 from clustermodel.measure.metrics import other_machine
 from clustermodel.measure.quantities import account_column, account_columns
 from clustermodel.measure.timeline import WORK, mean_of_steps, memory_share, rates_in_matrix, rates_in_space
-from clustermodel.recording.ledger import Account
+from clustermodel.recording.ledger import OVERHEADS, Account
 from clustermodel.recording.matrix_history import History, Slice
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.text.formatting import time_unit
@@ -337,11 +337,11 @@ def _equal_bins(runs: Sequence[Result], bins: int) -> FloatArray:
 
 IDLE_WAITING: Final = "idle while jobs wait"
 IDLE_EMPTY: Final = "idle, queue empty"
-_OVERHEADS: Final = {
-    Account.CONTEXT_SWITCH: style.ORANGE, Account.CHECKPOINT: style.PURPLE, Account.RESTART: style.VERMILLION,
-    Account.RESIZE: "#8c564b", Account.BOOT: "#bcbd22", Account.STARTUP: "#7f5fa8", Account.EPILOG: "#c49c94",
-    Account.BLOCKED: style.BLACK,
-}  # fmt: skip
+_PALETTE: Final = (
+    style.ORANGE, style.PURPLE, style.VERMILLION, "#8c564b", "#bcbd22", "#7f5fa8", "#c49c94", "#17becf", "#e377c2", "#9edae5",
+)  # fmt: skip
+_SPENT: Final = [account for account in OVERHEADS if account not in (Account.BLOCKED, Account.IDLE, Account.OFF)]
+_OVERHEADS: Final = dict(zip(_SPENT, _PALETTE, strict=False)) | {Account.BLOCKED: style.BLACK}
 _COLOURS: Final = {
     **{account.value: colour for account, colour in _OVERHEADS.items()},
     Account.DOWN.value: style.YELLOW,
@@ -366,8 +366,9 @@ def capacity_shares(run: Result, bins: int) -> tuple[FloatArray, FloatArray]:
     return edges, np.array([mean_of_steps(since, uses[use], edges) for use in SHARES]) / run.machine.processors
 
 
+_ALWAYS: Final = (Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.BLOCKED)
 _IN_SOME: Final = (
-    Account.RESIZE, Account.BOOT, Account.STARTUP, Account.EPILOG, Account.DOWN, Account.RESERVED, Account.OFF,
+    *(account for account in _OVERHEADS if account not in _ALWAYS), Account.DOWN, Account.RESERVED, Account.OFF,
 )  # fmt: skip
 SHARE_COLUMNS_OF_SOME: Final = {account_column(account, "share"): account.value for account in _IN_SOME}
 """Columns that tables of earlier runs, and tables made by hand, may lack."""

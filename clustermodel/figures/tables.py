@@ -19,8 +19,10 @@ from clustermodel.figures.terminal import Column, TextTable
 from clustermodel.measure import input_notes
 from clustermodel.measure.input_notes import Note
 from clustermodel.measure.metrics import SINCE_ELIGIBLE, quantity
-from clustermodel.measure.quantities import account_columns, column_heading, named, never_negative
+from clustermodel.measure.quantities import account_column, account_columns, column_heading, named, never_negative
 from clustermodel.measure.recorded_groups import NO_NAME
+from clustermodel.recording.ledger import OVERHEADS as OVERHEAD_ACCOUNTS
+from clustermodel.recording.ledger import Account
 from clustermodel.text.formatting import UNDEFINED, cell, column, intervals, time_units
 from clustermodel.workload.job import UNSET
 
@@ -40,12 +42,14 @@ _RESPONSE: Final = {
     "mean_response_s": "mean\nresponse", "mean_bounded_slowdown": "bounded\nslowdown",
     "mean_weighted_bounded_slowdown": "weighted\nslowdown",
 }  # fmt: skip
+_OF_ACCOUNTS: Final = {
+    account: account.value.replace(" ", "\n") for account in OVERHEAD_ACCOUNTS if account not in (Account.IDLE, Account.OFF)
+} | {Account.STARTUP: "start-up", Account.BLOCKED: "blocked\ngangs"}
 _NODE_TIME: Final = {
-    "utilization": "utilization", "lost_share": "discarded\nwork", "context_switch_share": "context\nswitch",
-    "checkpoint_share": "checkpoint", "restart_share": "restart", "resize_share": "resize", "boot_share": "boot",
-    "startup_share": "start-up", "epilog_share": "epilog",
-    "blocked_share": "blocked\ngangs", "down_share": "down\nnodes", "reserved_share": "reserved\nnodes",
-    "off_share": "nodes\noff", "idle_share": "idle\nnodes", "kappa": "loss of\ncapacity",
+    "utilization": "utilization", "lost_share": "discarded\nwork",
+    **{account_column(account, "share"): heading for account, heading in _OF_ACCOUNTS.items()},
+    "down_share": "down\nnodes", "reserved_share": "reserved\nnodes", "off_share": "nodes\noff", "idle_share": "idle\nnodes",
+    "kappa": "loss of\ncapacity",
 }  # fmt: skip
 _COUNTS: Final = {
     "backfilled": "backfilled", "blocked": "blocked\njobs", "delayed": "delayed by\nlower prio.", "preempted": "preempted",

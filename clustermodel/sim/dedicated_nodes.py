@@ -184,9 +184,9 @@ class DedicatedGang(Execution):
             if not (yield from self._spend(self._ahead[:1], by=self._must_execute_by)):
                 raise _StoreIsBusy
             del self._ahead[0]
-        if self.fetching and self.owner.image is not None:
+        if self.state is RESTORING and self.owner.image is not None:
             self._nodes.saved.restored(self)
-        else:
+        elif self.state is not RUNNING and not self.stopping:  # it may have been stopped at this very time
             self.enter(RUNNING)
         self._since = self._nodes.env.now
 
@@ -281,7 +281,8 @@ class DedicatedGang(Execution):
     def stop(self, how: Status) -> bool:
         if not self._phase.interruptible:
             if how is not Status.FAILED:
-                raise DecisionError(f"job {self.job.id} cannot be stopped: it has ended, and its nodes are in the epilog")
+                where = f"its nodes are in the {self._phase.account.value}"
+                raise DecisionError(f"job {self.job.id} cannot be stopped: it has ended, and {where}")
             self.owner.process.interrupt(how)  # what has been saved is saved: it only leaves its nodes
             return True
         self._nodes.saved.stop(self, how)
