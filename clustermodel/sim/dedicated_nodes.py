@@ -8,24 +8,27 @@ arithmetic, so neither convention needs an event of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from simpy import AnyOf, Event, Interrupt, Timeout
 
 from clustermodel.errors import DecisionError, SpecificationError
+from clustermodel.machine.machine import Machine
 from clustermodel.machine.node_set import NodeSet, as_mask
+from clustermodel.plans.windows import Windows
 from clustermodel.policies.view import MIGRATING, RESIZING, RESTORING, RETURNING, RUNNING, STOPPING
-from clustermodel.recording.ledger import Account
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.recording.run_attempts import Status
+from clustermodel.sim.checkpoint_store import Store
+from clustermodel.sim.events import Clock
 from clustermodel.sim.job_process import Execution, JobInSystem, Phase, Terms, expected_left
-from clustermodel.sim.phases import AFTER
+from clustermodel.sim.node_pool import NodePool
+from clustermodel.sim.phases import AFTER, Phases
+from clustermodel.sim.saved_work import SavedWork
 from clustermodel.ticks import NEVER, to_seconds
-
-if TYPE_CHECKING:
-    from clustermodel.sim.simulation import RunContext
-    from clustermodel.sim.time_sharing.shared_nodes import TimeSharing
 
 Deadline = Callable[[], int]  # the time by which something must be over, ticks
 
@@ -66,7 +69,7 @@ class DedicatedGang(Execution):
 
     def _expect(self, ahead: list[Phase], then: int) -> None:
         """Boot what is off of its nodes and spend phases, so that all ends so much later than ``then``."""
-        if (switched_off := self._nodes.run.switched_off) is not None:
+        if (switched_off := self._nodes.pool.switched_off) is not None:
             self._boots = switched_off.taken_by_gang(self.columns)
             if self._boots:
                 ahead = [Phase(Account.BOOT, switched_off.boot), *ahead]
@@ -144,9 +147,9 @@ class DedicatedGang(Execution):
 
     def _out_by(self) -> int:
         """Return when nodes of it are reserved next, or known to be down, ticks."""
-        if (reservations := self._nodes.run.reservations) is None:
+        if (windows := self._nodes.windows) is None:
             return NEVER
-        return reservations.windows.next_begin(self._nodes.env.now, as_mask(self.columns), self.job.barred)
+        return windows.next_begin(self._nodes.env.now, as_mask(self.columns), self.job.barred)
 
     def _execute(self, until: int) -> Generator[Event, object, None]:
         """Execute until it has executed for ``until`` ticks; a checkpoint that was interrupted begins again at once."""
@@ -191,7 +194,7 @@ class DedicatedGang(Execution):
         self._since = self._nodes.env.now
 
     def _boot(self, ticks: int) -> Generator[Event, object, None]:
-        switched_off = self._nodes.run.switched_off
+        switched_off = self._nodes.pool.switched_off
         assert switched_off is not None
         with self._held(Account.BOOT, self._boots), self._held(Account.BLOCKED, self.nodes - self._boots):
             yield Timeout(self._nodes.env, ticks)
@@ -224,7 +227,7 @@ class DedicatedGang(Execution):
     ) -> Generator[Event, object, bool]:
         """Write or read as many tasks as there are ``nodes``, in turn with other gangs; return whether all was done in time."""
         env, store = self._nodes.env, self._nodes.store
-        if self._nodes.run.reservations is None:
+        if self._nodes.windows is None:
             by = None
         for tasks in store.rounds(nodes):
             if by is not None and not executing and env.now + ticks > by():
@@ -319,50 +322,21 @@ class DedicatedNodes:
 
     slice_log = None  # nothing is sliced
 
-    def __init__(self, run: RunContext) -> None:
-        self.run = run
-        self.env, self.pool, self.saved, self.ledger, self.records = run.env, run.pool, run.saved, run.ledger, run.records
-        self._charge = charge = run.machine.checkpointing.restart_charge
+    def __init__(
+        self, env: Clock, machine: Machine, phases: Phases, pool: NodePool, saved: SavedWork, store: Store, ledger: Ledger,
+        records: JobRecords, windows: Windows | None, running: Mapping[int, Execution],
+    ) -> None:  # fmt: skip
+        self.env, self.phases, self.pool, self.saved, self.store = env, phases, pool, saved, store
+        self.ledger, self.records, self.windows, self._running = ledger, records, windows, running
+        self.round = machine.round
+        charge = machine.checkpointing.restart_charge
         self.is_settled = charge != "on-start"
-        self.phases, self.occupy = run.phases, run.phases.occupy
+        self.occupy = phases.occupy
         # Whether more than the start may be planned of a job of which nothing is saved.
-        self._plans = run.phases.transfers.are_periodic or self.occupy or run.switched_off is not None or self.is_settled
+        self._plans = phases.transfers.are_periodic or self.occupy or machine.idle_off is not None or self.is_settled
         self._gang: type[DedicatedGang] = DedicatedGang
         if self.is_settled:
             self._gang = PayingInRounds if charge == "every-round" else RechargedGang
-        self.store = run.store
-
-    def shared_in_time(self, down: Iterable[int]) -> TimeSharing:
-        """Return time sharing of the same nodes, of which some are down; gangs in rows go on without a restart."""
-        if self.is_settled:
-            raise DecisionError(
-                f"nodes cannot be shared in time where restarts are charged {self._charge} (Checkpointing.restart_charge), "
-                "because gangs in rows go on without a restart; use 'on-start'"
-            )
-        if self.run.switched_off is not None:
-            raise DecisionError("nodes cannot be shared in time where idle ones are switched off (Machine.idle_off_s)")
-        if self.occupy:
-            raise DecisionError(
-                "nodes cannot be shared in time where jobs have a start-up or an epilog (startup_s, epilog_s of Machine or Job)"
-            )
-        if self.run.speeds is not None:
-            raise DecisionError("nodes cannot be shared in time where they differ in speed (NodeType.speed)")
-        if len(self.run.machine.powers) > 1:
-            raise DecisionError("nodes cannot be shared in time where they differ in power (NodeType.power)")
-        # Runs without gangs in rows do not import the modules.
-        from clustermodel.sim.time_sharing.node_by_node import NodeByNode  # noqa: PLC0415
-        from clustermodel.sim.time_sharing.slices import ComputedSlices, KeptSlices  # noqa: PLC0415
-
-        self.pool.take_whole_machine()
-        sharing: TimeSharing
-        if self.run.node_by_node:
-            sharing = NodeByNode(self.run)
-        else:
-            keeps = self.run.machine.time_slicing.at_events == "keep" or self.run.machine.windows
-            sharing = KeptSlices(self.run) if keeps or self.phases.switch_of_all is None else ComputedSlices(self.run)
-        for node in down:
-            sharing.change_nodes((node, node + 1), down=True)
-        return sharing
 
     def expected_left(self, running: Mapping[int, Execution]) -> dict[int, int]:
         return expected_left(running)
@@ -399,16 +373,12 @@ class DedicatedNodes:
             self.saved.hold(gang.owner, columns, gang.owner.suspended_on)
             self.records.moved(gang.owner.index, self.env.now, columns)
 
-    def change_nodes(self, columns: NodeSet, *, down: bool) -> None:
+    def change_nodes(self, columns: NodeSet, down: bool) -> None:
         self.pool.change_nodes(columns, down=down)
-
-    def unused(self) -> int:
-        """Return the nodes that are up and that no gang has, a bitmask."""
-        return as_mask(self.pool.idle_nodes.as_set())
 
     def settle(self, now: int) -> None:
         if self.is_settled:
-            for gang in self.run.running.values():
+            for gang in self._running.values():
                 assert isinstance(gang, RechargedGang)
                 gang.settle(now)
 
@@ -459,7 +429,7 @@ class PayingInRounds(RechargedGang):
 
     def __init__(self, owner: JobInSystem, nodes: DedicatedNodes, columns: NodeSet, terms: Terms) -> None:
         super().__init__(owner, nodes, columns, terms)
-        self._round = length = nodes.run.machine.round
+        self._round = length = nodes.round
         if self._restart >= length:
             raise SpecificationError(
                 f"Machine.round_s: {to_seconds(length):g} is not allowed for job {owner.queued.id}, whose restart takes "

@@ -26,6 +26,9 @@ class Rule:
         """Return whether a job that has been admitted must wait before it joins the queue."""
         return False
 
+    def started(self, job: JobInSystem) -> None:
+        """Note that a job has got its nodes."""
+
     def began(self, job: int) -> list[JobInSystem]:
         """Note that a job has begun; return the held jobs that join the queue now, as in what follows."""
         return []

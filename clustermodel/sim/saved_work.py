@@ -7,19 +7,20 @@ A preempted job waits again.  What it has executed is discarded (*kill*), or bec
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from clustermodel.errors import DecisionError
+from clustermodel.machine.machine import Machine
 from clustermodel.machine.node_set import NodeSet, as_mask, count, from_mask, holds_any, text
 from clustermodel.plans.free_memory import FreeMemory
 from clustermodel.plans.profile import Profile
 from clustermodel.policies.view import RESTORING, RETURNING, RUNNING, STOPPING, RunningJob
+from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import PREEMPTIONS, Status
+from clustermodel.sim.events import Clock
 from clustermodel.sim.job_process import ENDS, SAVING, Execution, JobInSystem, image_after
+from clustermodel.sim.transfer_costs import TransferCosts
 from clustermodel.validation import to_gib
-
-if TYPE_CHECKING:
-    from clustermodel.sim.simulation import RunContext
 
 
 class SavedWork:
@@ -27,9 +28,12 @@ class SavedWork:
 
     # The tasks that run on a node, in whichever rows, and those suspended there must fit.
 
-    def __init__(self, run: RunContext) -> None:
-        machine, self._run = run.machine, run
-        self._transfers = run.phases.transfers
+    def __init__(
+        self, env: Clock, machine: Machine, transfers: TransferCosts, records: JobRecords, jobs: Mapping[int, JobInSystem],
+        running: Mapping[int, Execution],
+    ) -> None:  # fmt: skip
+        self._env, self._transfers, self._records, self._jobs, self._running = env, transfers, records, jobs, running
+        self._notes_images = machine.idle_off is not None  # whether it matters which nodes have images in their memory
         self._most_suspended, of_nodes = machine.suspended_per_node, machine.node_memories
         # How many more suspended tasks each node holds; the steps of this profile are node numbers, not times.
         self._suspended = Profile(self._most_suspended or 0)
@@ -94,13 +98,13 @@ class SavedWork:
             before, gang.outcome, executed, gang.nodes, gang.columns, checkpointed=gang.checkpointed
         )
         self.hold(job, job.suspended_on)
-        if gang.outcome is Status.SUSPENDED and self._run.switched_off is not None:
+        if gang.outcome is Status.SUSPENDED and self._notes_images:
             self._in_memory.add(gang.job.id)
         return discarded
 
     def nodes_with_images(self) -> int:
         """Return the nodes whose memory keeps suspended jobs, a bitmask."""
-        jobs = self._run.jobs
+        jobs = self._jobs
         self._in_memory = {number for number in self._in_memory if number in jobs and jobs[number].suspended_on}
         mask = 0
         for number in self._in_memory:
@@ -138,7 +142,7 @@ class SavedWork:
         self.free.give_back(before, kib)
         self.free.take(job.memory_on, kib)
         if more := nodes.bit_count() - count(before):
-            self._run.records.memory_changed(self._run.env.now if since is None else since, kib * more)
+            self._records.memory_changed(self._env.now if since is None else since, kib * more)
 
     def require_room(self) -> None:
         """Check that the tasks of all nodes fit, now that the decisions of the present have been carried out."""
@@ -147,8 +151,8 @@ class SavedWork:
         node, free = self.free.least()
         if free < 0:
             in_all, of_a_node = to_gib(self._of_nodes[node] - free), to_gib(self._of_nodes[node])
-            there = sorted(number for number, job in self._run.jobs.items() if holds_any(job.memory_on, [node]))
-            tasks = ", ".join(f"{number}{'' if number in self._run.running else ' (suspended)'}" for number in there)
+            there = sorted(number for number, job in self._jobs.items() if holds_any(job.memory_on, [node]))
+            tasks = ", ".join(f"{number}{'' if number in self._running else ' (suspended)'}" for number in there)
             raise DecisionError(f"node {node} has {of_a_node:g} GiB of memory, and jobs {tasks} need {in_all:g} GiB there")
 
     def nodes_for(self, job: JobInSystem) -> int:

@@ -10,17 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from itertools import count as count_from
-from typing import TYPE_CHECKING
 
 from simpy import Event, Interrupt, Process
 
 from clustermodel.machine.node_set import NodeSet, as_mask
 from clustermodel.recording.ledger import Account
 from clustermodel.sim.events import InstantOver
-from clustermodel.sim.time_sharing.shared_nodes import SlicedGang, TimeSharing
-
-if TYPE_CHECKING:
-    from clustermodel.sim.simulation import RunContext
+from clustermodel.sim.time_sharing.shared_nodes import OfRun, SlicedGang, TimeSharing
 
 
 class Node:
@@ -151,7 +147,7 @@ class NodeByNode(TimeSharing):
     # Where a scheduling event leaves the running slice alone, each node goes on with what it is doing as long as its task
     # stays, over events, and over the end of a slice if the next one runs the same task there.
 
-    def __init__(self, run: RunContext) -> None:
+    def __init__(self, run: OfRun) -> None:
         super().__init__(run)
         machine = run.machine
         self.notes_switches = self.may_keep or self.differ  # whether switches are overheads like others in the log of slices
@@ -185,7 +181,7 @@ class NodeByNode(TimeSharing):
         if (turn := self._turns.pop(gang, None)) is not None:
             turn.pause()
 
-    def change_nodes(self, columns: NodeSet, *, down: bool) -> None:
+    def change_nodes(self, columns: NodeSet, down: bool) -> None:
         super().change_nodes(columns, down=down)
         for node in self.nodes_of(as_mask(columns)):
             node.loaded = None

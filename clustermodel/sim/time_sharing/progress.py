@@ -13,20 +13,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from heapq import heappop, heappush
+from heapq import heappush
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from clustermodel.machine.node_set import places
+from clustermodel.sim.time_sharing.shared_nodes import Pace, PaceKey, SlicedGang
 from clustermodel.ticks import NEVER
-
-if TYPE_CHECKING:
-    from clustermodel.sim.time_sharing.shared_nodes import SlicedGang
-
-PaceKey = tuple[int, int, int]
-"""(rows, first, later): row bitmasks of where the gang runs, and of where it pays a context switch in the first and in later
-laps of the rotation."""
-
 
 Served = tuple[list[int], list[int], list[int]]
 """For each row, ticks since the beginning: how long it ran, what of that the context switch in a rotation's first lap took from
@@ -44,41 +36,6 @@ class Advance(NamedTuple):
 
 
 _NO_TIME: Final[tuple[list[int], list[int]]] = ([], [])
-
-
-class Pace:
-    """Gangs that make the same progress: they run in the same rows and switch in the same slices."""
-
-    # Each of them could have executed for `served` ticks so far.  A gang that still needs so many ticks when it joins is due at
-    # their sum, so only the smallest due matters, and time passes for all of them when `served` goes on.
-
-    __slots__ = ("dues", "first_rows", "key", "later_rows", "members", "not_before", "rows", "served", "switches")
-
-    def __init__(self, key: PaceKey) -> None:
-        self.key = key
-        self.rows, self.first_rows, self.later_rows = map(places, key)
-        self.switches = bool(self.first_rows or self.later_rows)
-        self.members = self.served = 0
-        self.not_before = NEVER  # no member can finish before this time, ticks: none executes faster than time passes
-        self.dues: list[tuple[int, int, SlicedGang]] = []  # heap of (due, order, gang); a gang that has left since is stale
-
-    def next_due(self) -> int:
-        """Return the smallest due of a member; later than any without members."""
-        dues = self.dues
-        while dues:
-            due, _, gang = dues[0]
-            if gang.pace is self and gang.due == due:
-                return due
-            heappop(dues)
-        return NEVER
-
-    def finished(self) -> list[SlicedGang]:
-        """Return the members that are due now, in the order of their starts."""
-        served = self.served
-        finished: list[SlicedGang] = []
-        while self.next_due() <= served:
-            finished.append(heappop(self.dues)[2])
-        return finished
 
 
 NOT_BEFORE: Final = attrgetter("not_before")

@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from functools import reduce
+from heapq import heappop
 from operator import or_
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, NamedTuple
 
 from simpy import Event, Interrupt
 
@@ -19,19 +20,60 @@ from clustermodel.machine.machine import Machine
 from clustermodel.machine.node_set import NodeSet, as_mask, from_mask, text
 from clustermodel.machine.node_set import places as rows_of
 from clustermodel.policies.view import MIGRATING, RESTORING, RUNNING
-from clustermodel.recording.job_records import StreamedRecords
-from clustermodel.recording.ledger import Account
-from clustermodel.recording.matrix_history import Cell, Moment, SliceLog
+from clustermodel.recording.job_records import JobRecords, StreamedRecords
+from clustermodel.recording.ledger import Account, Ledger
+from clustermodel.recording.matrix_history import Cell, History, Moment, SliceLog
 from clustermodel.recording.run_attempts import Status
-from clustermodel.sim.events import Bell
+from clustermodel.sim.checkpoint_store import Store
+from clustermodel.sim.events import Bell, Clock
 from clustermodel.sim.job_process import Execution, JobInSystem, Phase, Terms, expected_left
-
-if TYPE_CHECKING:
-    from clustermodel.sim.simulation import RunContext
-    from clustermodel.sim.time_sharing.progress import Pace
-
+from clustermodel.sim.node_failures import NodeStates
+from clustermodel.sim.phases import Phases
+from clustermodel.sim.reservations import KeptFree
+from clustermodel.sim.saved_work import SavedWork
+from clustermodel.ticks import NEVER
 
 _ALL_OR_NONE: Final = "all gangs share their nodes in time, or none does"
+
+
+PaceKey = tuple[int, int, int]
+"""(rows, first, later): row bitmasks of where the gang runs, and of where it pays a context switch in the first and in later
+laps of the rotation."""
+
+
+class Pace:
+    """Gangs that make the same progress: they run in the same rows and switch in the same slices."""
+
+    # Each of them could have executed for `served` ticks so far.  A gang that still needs so many ticks when it joins is due at
+    # their sum, so only the smallest due matters, and time passes for all of them when `served` goes on.
+
+    __slots__ = ("dues", "first_rows", "key", "later_rows", "members", "not_before", "rows", "served", "switches")
+
+    def __init__(self, key: PaceKey) -> None:
+        self.key = key
+        self.rows, self.first_rows, self.later_rows = map(rows_of, key)
+        self.switches = bool(self.first_rows or self.later_rows)
+        self.members = self.served = 0
+        self.not_before = NEVER  # no member can finish before this time, ticks: none executes faster than time passes
+        self.dues: list[tuple[int, int, SlicedGang]] = []  # heap of (due, order, gang); a gang that has left since is stale
+
+    def next_due(self) -> int:
+        """Return the smallest due of a member; later than any without members."""
+        dues = self.dues
+        while dues:
+            due, _, gang = dues[0]
+            if gang.pace is self and gang.due == due:
+                return due
+            heappop(dues)
+        return NEVER
+
+    def finished(self) -> list[SlicedGang]:
+        """Return the members that are due now, in the order of their starts."""
+        served = self.served
+        finished: list[SlicedGang] = []
+        while self.next_due() <= served:
+            finished.append(heappop(self.dues)[2])
+        return finished
 
 
 class SlicedGang(Execution):
@@ -286,17 +328,30 @@ class MatrixRows:
         return [row for row in range(after, self.mpl) if held[row]] + [row for row in range(after) if held[row]]
 
 
+class OfRun(NamedTuple):
+    """What time sharing needs of a run."""
+
+    env: Clock
+    machine: Machine
+    phases: Phases
+    saved: SavedWork
+    store: Store
+    ledger: Ledger
+    records: JobRecords
+    states: NodeStates
+    kept_free: KeptFree | None
+    history: History | None
+
+
 class TimeSharing:
     """The nodes of a machine that gangs share in time; see ``Sharing``."""
 
     is_settled = True
 
-    def __init__(self, run: RunContext) -> None:
+    def __init__(self, run: OfRun) -> None:
         machine, costs = run.machine, run.machine.checkpointing
         if isinstance(run.records, StreamedRecords):
             raise SpecificationError("stream: the policy shares nodes in time, and the log of time slices grows with the run")
-        if run.one_by_one:
-            raise SpecificationError("events: 'one-by-one' is for dedicated nodes, and the policy shares nodes in time")
         if costs.interval_s is not None and costs.max_tasks_per_slice is not None:
             raise SpecificationError(
                 "Checkpointing: interval_s and max_tasks_per_slice are not allowed together where nodes are shared in time, "
@@ -308,8 +363,8 @@ class TimeSharing:
                 "time, because who shares the store would change inside a slice; give node_bandwidth_gib_s alone"
             )
         self.slice_log = SliceLog()  # what ran between scheduling events
-        self.env, self.saved, self.ledger, self._history = run.env, run.saved, run.ledger, run.history
-        self._reservations, self._states = run.reservations, run.states
+        self.env, self.phases, self.saved, self.ledger = run.env, run.phases, run.saved, run.ledger
+        self._states, self._kept_free, self._history = run.states, run.kept_free, run.history
         self.rows = MatrixRows(machine)  # which gangs are in which row
         self.nodes = self.up = machine.processors  # all, and from the last scheduling event on those not down or kept free
         self.waiting = False  # whether jobs have waited since then
@@ -325,7 +380,6 @@ class TimeSharing:
         self.quantum, switch = machine.time_slicing.quantum, run.phases.switch_of_all
         self.differ = switch is None  # whether gangs differ in how long their context switches take
         self.switch = self.quantum - 1 if switch is None else switch  # the longest that may be, ticks
-        self.phases = run.phases
         # whether switches take time, and only nodes whose task changes pay for them
         self.on_change = self.switch > 0 and machine.context_switch.charge == "on-change"
         self._starts = 0
@@ -361,7 +415,7 @@ class TimeSharing:
         """Let a gang that will not execute any more spend its pending overheads, and finish."""
         self.rows.hold_up(gang)
 
-    def change_nodes(self, columns: NodeSet, *, down: bool) -> None:
+    def change_nodes(self, columns: NodeSet, down: bool) -> None:
         self.rows.down = self.rows.down | as_mask(columns) if down else self.rows.down & ~as_mask(columns)
 
     # What they share.
@@ -388,7 +442,7 @@ class TimeSharing:
         rows = self.rows
         if rows.held_up:
             rows.require_possible()
-        kept_free = 0 if self._reservations is None else self._reservations.kept_free()
+        kept_free = 0 if self._kept_free is None else self._kept_free.number()
         self.waiting, self.up = waiting, self.nodes - self._states.broken - kept_free
         order = self.go_on(cuts=not self.keeps and bool(happened or rows.changed))
         held = rows.held
@@ -405,9 +459,6 @@ class TimeSharing:
     def log(self, elapsed: int, switching: Sequence[Sequence[int]] = ()) -> None:
         self.slice_log.note(elapsed, self.in_use, switching, self.overhead, self.up, self.waiting, self.begun)
         self.overhead = 0
-
-    def shared_in_time(self, down: Iterable[int]) -> TimeSharing:
-        return self
 
     def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None) -> Execution:
         raise DecisionError(f"job {job.queued.id} cannot start without a row: nodes are shared in time, and none is idle")

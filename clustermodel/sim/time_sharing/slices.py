@@ -7,16 +7,13 @@ rings when the first gang finishes.  :mod:`clustermodel.sim.time_sharing.node_by
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from clustermodel.recording.ledger import Account
 from clustermodel.sim.events import AlarmClock
 from clustermodel.sim.job_process import Execution, expected_left, if_late
-from clustermodel.sim.time_sharing.progress import Advance, PaceKey, Rotation, RotationOfKinds
-from clustermodel.sim.time_sharing.shared_nodes import MatrixRows, SlicedGang, TimeSharing
-
-if TYPE_CHECKING:
-    from clustermodel.sim.simulation import RunContext
+from clustermodel.sim.time_sharing.progress import Advance, Rotation, RotationOfKinds
+from clustermodel.sim.time_sharing.shared_nodes import MatrixRows, OfRun, PaceKey, SlicedGang, TimeSharing
 
 
 class RowSwitches(NamedTuple):
@@ -143,7 +140,7 @@ class LoadedTasksOfKinds(LoadedTasks):
 class ComputedSlices(TimeSharing):
     """The rows that take turns, and the alarm clock that rings when the first gang finishes."""
 
-    def __init__(self, run: RunContext) -> None:
+    def __init__(self, run: OfRun) -> None:
         super().__init__(run)
         env = self.env
         self._rotation = Rotation(self.rows.mpl, self.quantum, self.switch, env.now)
@@ -313,7 +310,7 @@ class KeptSlices(ComputedSlices):
     # its end, and computes the rest from there.  After an event that cuts, the first slice is a whole one, and computed apart
     # as well.
 
-    def __init__(self, run: RunContext) -> None:
+    def __init__(self, run: OfRun) -> None:
         super().__init__(run)
         # Gangs -> ticks until all of their nodes are ready, nodes that change their task: a bitmask.
         self._unfinished: dict[SlicedGang, tuple[int, int]] = {}  # of ``running``, those that still switched
