@@ -187,12 +187,8 @@ class Execution(RunningJob):
     def executed(self) -> int:
         """Return how long it has executed, ticks of its present number of nodes: this run attempt alone."""
 
-    def overhead_left(self) -> int:
-        """Return its pending overhead, ticks of its own slices; 0 on dedicated nodes: ``expected_end`` has it."""
-        return 0
-
     def overhead_to_come(self) -> int:
-        """Return its pending overhead and its periodic checkpoints to come, ticks of its own slices."""
+        """Return its pending overhead and periodic checkpoints, ticks of its own slices; ``expected_end`` has other ones."""
         return 0
 
     @abstractmethod

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, TypeAlias
 from clustermodel.errors import DecisionError, SpecificationError
 from clustermodel.machine.machine import Machine
 from clustermodel.plans.windows import Windows
-from clustermodel.policies.interface import Reason
+from clustermodel.policies.interface import Policy, Reason
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger, UnusedNodes
 from clustermodel.recording.matrix_history import History
 from clustermodel.sim.checkpoint_store import Store
 from clustermodel.sim.dedicated_nodes import DedicatedNodes
 from clustermodel.sim.events import Clock, InstantSettled
-from clustermodel.sim.guard import Guard
+from clustermodel.sim.guard import Guard, is_shipped
 from clustermodel.sim.held_jobs import HeldJobs
 from clustermodel.sim.job_process import Execution, JobInSystem
 from clustermodel.sim.node_failures import NodeStates
 from clustermodel.sim.node_pool import NodePool
-from clustermodel.sim.node_requests import NodeChoice, NodeRequests
-from clustermodel.sim.node_types import NodeTypes, Speeds
-from clustermodel.sim.partitions import Partitions
+from clustermodel.sim.node_requests import NodeChoice, requests_of
+from clustermodel.sim.node_types import Speeds, places_of
+from clustermodel.sim.partitions import Lifting
 from clustermodel.sim.phases import Phases
 from clustermodel.sim.power_cap import CapWaits, cap_of
 from clustermodel.sim.reservations import KeptFree, Reservations
@@ -45,31 +45,20 @@ class Parts:
     """What the coordinator and the decisions work with."""
 
     def __init__(
-        self,
-        machine: Machine,
-        speedup: Speedup,
-        records: JobRecords,
-        *,
-        explain: bool,
-        history: bool,
-        fidelity: str,
-        events: str,
-        held: HeldJobs | None,
-        order: SiteOrder | None,
-        places: Partitions | NodeTypes | None,
-        requests: NodeRequests | None,
-        demands: Demands,
-        rows: int,
-        guard: Guard | None,
-        step: int,
-    ) -> None:
-        self.machine, self.records, self.guard = machine, records, guard
+        self, machine: Machine, policy: Policy, speedup: Speedup, records: JobRecords, demands: Demands, lifting: Lifting,
+        held: HeldJobs | None, order: SiteOrder | None, *, explain: bool, history: bool, fidelity: str, events: str,
+        by_node: bool,
+    ) -> None:  # fmt: skip
+        self.machine, self.records = machine, records
+        self.guard = None if is_shipped(policy) else Guard(policy.name)  # keeps a user's policy from assigning to jobs
         self.node_by_node, self.one_by_one = fidelity == "node", events == "one-by-one"
         self.reasons: dict[int, Reason] | None = {} if explain else None  # job id -> why it started; ``None`` unless asked for
         self.history = History(machine.time_slicing.quantum) if history else None  # states of the Ousterhout matrix
-        self.places = places  # which nodes jobs may have; ``None`` where each may have all
-        self.rows = rows  # of the Ousterhout matrix; 0 where gangs do not share nodes in time
-        self.requests = requests  # what jobs ask of nodes; ``None`` where that is a number of processors
+        self.places = places_of(machine, demands, lifting)  # which nodes jobs may have; ``None`` where each may have all
+        self.rows: int = getattr(policy, "rows_on", _none)(machine)  # of the Ousterhout matrix; 0 where there are none
+        step: int = getattr(policy, "step_on", _none)(machine)  # at multiples of which alone it decides, ticks; 0: at any time
+        # What jobs ask of nodes; ``None`` where that is a number of processors.
+        self.requests = requests = requests_of(machine, demands, by_node=by_node)
         speeds = machine.node_speeds
         self.speeds = None if speeds is None else Speeds(speeds, machine.node_sizes)  # of nodes, if these differ
         self.held = held  # the jobs that rules of the site keep from the queue; ``None`` without rules
@@ -101,12 +90,12 @@ class Parts:
             self.kept_free = KeptFree(env, windows, self.pool, self.cap, self.unused, records, self.jobs)
             self.reservations = Reservations(
                 env, self.settled, machine, windows, demands, records, self.jobs, self.running, self.pool, self.choice,
-                self.phases, self.times, self.states, self.kept_free, rows, step,
+                self.phases, self.times, self.states, self.kept_free, self.rows, step,
             )  # fmt: skip
             if self.pool.switched_off is not None:
                 self.pool.switched_off.note = self.reservations.note
         # Whether all jobs may have all nodes at any time, so that nothing of this kind has to be looked at.
-        self.any_node = places is None and requests is None and self.speeds is None and windows is None
+        self.any_node = self.places is None and requests is None and self.speeds is None and windows is None
         self.sharing: Sharing = DedicatedNodes(  # gives nodes to gangs; time sharing from a first row on
             env, machine, self.phases, self.pool, self.saved, self.store, self.ledger, records, windows, self.running
         )
@@ -130,6 +119,7 @@ class Parts:
         for refuses, where in (
             (machine.idle_off is not None, "where idle ones are switched off (Machine.idle_off_s)"),
             (self.phases.occupy, "where jobs have a start-up or an epilog (startup_s, epilog_s of Machine or Job)"),
+            (self.phases.switch_of_all is None, "where context switches differ (ContextSwitch.seconds, Job.context_switch_s)"),
             (self.speeds is not None, "where they differ in speed (NodeType.speed)"),
             (len(machine.powers) > 1, "where they differ in power (NodeType.power)"),
         ):
@@ -143,7 +133,7 @@ class Parts:
         self.pool.take_whole_machine()
         if self.one_by_one:
             raise SpecificationError("events: 'one-by-one' is for dedicated nodes, and the policy shares nodes in time")
-        keeps = machine.time_slicing.at_events == "keep" or machine.windows or self.phases.switch_of_all is None
+        keeps = machine.time_slicing.at_events == "keep" or machine.windows
         kind: type[TimeSharing] = NodeByNode if self.node_by_node else KeptSlices if keeps else ComputedSlices
         of_run = OfRun(
             self.env, machine, self.phases, self.saved, self.store, self.ledger, self.records, self.states, self.kept_free,
@@ -154,3 +144,7 @@ class Parts:
         for node in self.states.down:
             sharing.change_nodes((node, node + 1), down=True)
         return sharing
+
+
+def _none(_machine: Machine) -> int:
+    return 0

@@ -14,17 +14,16 @@ from clustermodel.errors import SpecificationError
 from clustermodel.machine.machine import Machine
 from clustermodel.machine.node_set import NodeSet
 from clustermodel.policies.interface import Policy, Reason, Setup, decide_of
+from clustermodel.policies.view import QueuedJob
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.matrix_history import History, SliceLog
 from clustermodel.sim.coordinator import Coordinator
-from clustermodel.sim.estimates import Estimates
-from clustermodel.sim.guard import Guard, is_shipped
 from clustermodel.sim.held_jobs import HeldJobs
-from clustermodel.sim.node_requests import requests_of
-from clustermodel.sim.node_types import places_of
+from clustermodel.sim.job_process import JobInSystem
 from clustermodel.sim.partitions import NO_LIFTING, Lifting, Partitions
 from clustermodel.sim.parts import Parts
+from clustermodel.sim.phases import AFTER, BEFORE, Phases
 from clustermodel.sim.signals import signals_between_events
 from clustermodel.sim.site_order import SiteOrder
 from clustermodel.ticks import LAST_TICK, to_seconds
@@ -37,6 +36,32 @@ FIDELITIES: Final = get_args(Fidelity)
 Events = Literal["together", "one-by-one"]
 EVENTS: Final = get_args(Events)
 PROGRESS_STEP = 1024  # submissions between two calls of a progress function
+
+
+class Estimates:
+    """The questions of :class:`~clustermodel.policies.interface.Setup`, with the same names; ticks."""
+
+    def __init__(self, jobs: Mapping[int, JobInSystem], phases: Phases) -> None:
+        self._jobs, self._phases = jobs, phases
+
+    def run_time(self, job: QueuedJob) -> int:
+        return self._jobs[job.id].run_time
+
+    def holding(self, job: QueuedJob, ticks: int, nodes: int | None = None) -> int:
+        return self._phases.holding(self._jobs[job.id], ticks, nodes)
+
+    def transfer_times(self, job: QueuedJob) -> tuple[int, int]:
+        return self._phases.transfers.of(self._jobs[job.id], job.nodes)
+
+    def resize_time(self, job: QueuedJob, before: int, after: int) -> int:
+        return self._phases.takes(self._phases.resize(self._jobs[job.id], before, after))
+
+    def switch_time(self, job: QueuedJob) -> int:
+        return self._phases.switch(self._jobs[job.id].row, job.nodes)
+
+    def occupied(self, job: QueuedJob, nodes: int) -> tuple[int, int]:
+        phases, row = self._phases, self._jobs[job.id].row
+        return phases.takes(phases.occupying(BEFORE, row, nodes)), phases.takes(phases.occupying(AFTER, row, nodes))
 
 
 class Outcome(NamedTuple):
@@ -88,25 +113,11 @@ def simulate(
         TraceError: a stream read from a file is malformed.
     """
     process = os.getpid()
-    places, requests = places_of(machine, demands, lifting), requests_of(machine, demands, by_node=by_node)
     records = JobRecords() if records is None else records
     run = Parts(
-        machine,
-        speedup,
-        records,
-        explain=explain,
-        history=history,
-        fidelity=fidelity,
-        events=events,
-        held=held,
-        order=order,
-        places=places,
-        requests=requests,
-        demands=demands,
-        rows=getattr(policy, "rows_on", lambda _machine: 0)(machine),
-        guard=None if is_shipped(policy) else Guard(policy.name),
-        step=getattr(policy, "step_on", lambda _machine: 0)(machine),
-    )
+        machine, policy, speedup, records, demands, lifting, held, order, explain=explain, history=history, fidelity=fidelity,
+        events=events, by_node=by_node,
+    )  # fmt: skip
     env, estimates = run.env, Estimates(run.jobs, run.phases)
     decide = decide_of(
         policy,
@@ -121,9 +132,9 @@ def simulate(
             holding=estimates.holding,
             transfer_times=estimates.transfer_times,
             resize_time=estimates.resize_time,
-            node_sets=() if places is None else machine.sets_of_nodes(),
+            node_sets=() if run.places is None else machine.sets_of_nodes(),
             disjoint=disjoint_parts(run),
-            by_node=requests is not None,
+            by_node=run.requests is not None,
             one_by_one=run.one_by_one,
             switch_time=estimates.switch_time,
             own_switches=run.phases.switch_of_all is None,

@@ -81,7 +81,7 @@ class Turn:
             return
         if self._spending is not None:
             self.gang.spend(spent)
-        if self._spending is not None or self._machine.notes_switches:  # its nodes switch: counted apart where that is logged
+        if self._spending is not None or self._machine.may_keep:  # its nodes switch: counted apart where that is logged
             self._machine.overhead += spent * self.gang.nodes
 
     def pause(self) -> None:
@@ -150,7 +150,6 @@ class NodeByNode(TimeSharing):
     def __init__(self, run: OfRun) -> None:
         super().__init__(run)
         machine = run.machine
-        self.notes_switches = self.may_keep or self.differ  # whether switches are overheads like others in the log of slices
         self.store = run.store
         self._every_slice = machine.context_switch.charge == "every-slice"
         self._nodes = [Node(self) for _ in range(machine.processors)]
@@ -202,7 +201,7 @@ class NodeByNode(TimeSharing):
                 self.ran_row, self.ran_for = self._row, now - self._slice_began
                 if self.ran_for < self.quantum:
                     self.running = set(self._turns)
-            self.log(elapsed, self._not_progressing if self.switch and not self.notes_switches else ())
+            self.log(elapsed, self._not_progressing if self.switch and not self.may_keep else ())
         if not self.may_keep:
             self._change_row(None, goes_on=False)
 
@@ -257,7 +256,7 @@ class NodeByNode(TimeSharing):
         not_progressing = 0
         for gang in gangs:
             if gang not in turns:
-                turn, nodes, switch = Turn(self, gang), self.nodes_of(gang.mask), self.switch_of(gang)
+                turn, nodes, switch = Turn(self, gang), self.nodes_of(gang.mask), self.switch
                 turns[gang] = turn
                 switching = [node for node in nodes if self._every_slice or node.loaded is not gang]
                 if switching and switch:

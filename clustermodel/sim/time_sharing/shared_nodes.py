@@ -199,6 +199,7 @@ class SlicedGang(Execution):
         return sum(phase.ticks for phase in phases)
 
     def overhead_left(self) -> int:
+        """Return its pending overhead, ticks of its own slices."""
         return sum([phase.ticks for phase in self.pending]) if self.pending else 0
 
     def end_migration(self) -> None:
@@ -377,9 +378,7 @@ class TimeSharing:
         # Where it may go on, of the slice until the last event, or until the process woke up, if it was not over:
         self.running: set[SlicedGang] = set()
         self.ran_row, self.ran_for = -1, 0
-        self.quantum, switch = machine.time_slicing.quantum, run.phases.switch_of_all
-        self.differ = switch is None  # whether gangs differ in how long their context switches take
-        self.switch = self.quantum - 1 if switch is None else switch  # the longest that may be, ticks
+        self.quantum, self.switch = machine.time_slicing.quantum, run.phases.switch_of_all or 0
         # whether switches take time, and only nodes whose task changes pay for them
         self.on_change = self.switch > 0 and machine.context_switch.charge == "on-change"
         self._starts = 0
@@ -393,10 +392,6 @@ class TimeSharing:
     @abstractmethod
     def go_on(self, *, cuts: bool) -> list[int]:
         """Go on with the running slice, unless the event cuts it, or the next row; return the rows in order of their turns."""
-
-    def switch_of(self, gang: SlicedGang) -> int:
-        """Return how long a context switch of a gang takes, ticks."""
-        return self.phases.switch(gang.owner.row, gang.nodes)
 
     def executed(self, gang: SlicedGang) -> int:
         return gang.done
