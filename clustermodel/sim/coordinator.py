@@ -40,7 +40,7 @@ class Coordinator:
     __slots__ = (
         "_alarm", "_any_node", "_cap", "_decide", "_decisions", "_ended", "_gave_up", "_guard", "_head",
         "_ids", "_is_busy", "_is_open", "_jobs", "_largest", "_ledger", "_node_memory", "_nodes", "_places",
-        "_policy", "_pool", "_records", "_rejects_late", "_requests", "_reservations", "_resizes", "_rings", "_rules", "_run",
+        "_policy", "_pool", "_records", "_rejects_late", "_requests", "_resizes", "_rings", "_rules", "_run",
         "_running", "_saved", "_settled", "_speeds", "_states", "_unused", "_view", "env", "open_streams",
     )  # fmt: skip
 
@@ -55,7 +55,7 @@ class Coordinator:
         self._guard = run.guard
         self._policy, self._decide = policy, decide
         self._places, self._requests = run.places, run.requests
-        self._speeds, self._reservations, self._any_node = run.speeds, run.reservations, run.any_node
+        self._speeds, self._any_node = run.speeds, run.any_node
         self._resizes = run.resizes
         self._rules: tuple[Rule, ...] = run.rules
         self._rejects_late = any(rule.rejects_late for rule in run.rules)  # whether jobs may be that have waited
@@ -84,8 +84,7 @@ class Coordinator:
         view.saved_on = lambda job: run.jobs[job.id].saved_on
         view.suspended_on = lambda job: run.jobs[job.id].suspended_on
         view.can_suspend = run.saved.can_suspend
-        reservations = run.reservations
-        view.saved_in_time = (lambda _gang, _suspends: True) if reservations is None else reservations.saved_in_time
+        view.saved_in_time = lambda gang, suspends: all(rule.saved_in_time(gang, suspends) for rule in run.rules)
         view.free_memory = lambda: None if run.saved.free is None else run.saved.free.copy()
         view.fits = lambda job: run.choice.idle_for(job, job.nodes, job.sets_eligible())
         view.resizable, view.barred_if_resized = run.resizes.nodes_for, run.resizes.barred
@@ -219,8 +218,8 @@ class Coordinator:
             self._head = None
         self._leave(job)
         self._gave_up = True
-        if self._reservations is not None:
-            self._reservations.changed = True  # the policy is asked, as others may start now
+        for rule in self._rules:
+            rule.gave_up()
         self._leave_rules(job, ok=False)
 
     def _ring(self) -> None:
@@ -233,7 +232,7 @@ class Coordinator:
     def run(self) -> Generator[Event, object, None]:
         """Settle instant after instant until all streams have finished and no job is left in the system."""
         settled, pool, states, view, one_by_one = self._settled, self._pool, self._states, self._view, self._run.one_by_one
-        reservations, waiting, running, rules = self._reservations, self._pool.waiting, self._running, self._rules
+        waiting, running, rules = self._pool.waiting, self._running, self._rules
         while self.open_streams or self._jobs or settled.is_armed:  # jobs may follow one that has been rejected
             yield settled
             failed, repaired = NO_OUTAGES
@@ -247,7 +246,7 @@ class Coordinator:
             if rules:
                 submitted = self._arrange(submitted, requeued)
             cycles = bool(self._ended or submitted or self._rings or nodes_change)
-            if cycles or (reservations is not None and reservations.changed):
+            if cycles or (rules and any(rule.changed for rule in rules)):
                 cycles = True
                 try:
                     self._cycle(submitted, requeued, failed, repaired)
@@ -270,17 +269,13 @@ class Coordinator:
 
     def _require_a_next_cycle(self) -> None:
         """Check that something will happen after which the jobs that wait on an idle machine may start."""
-        reservations = self._reservations
-        if self._alarm.at or self._states.broken or (reservations is not None and not reservations.is_over):
+        if self._alarm.at or self._states.broken or not all(rule.is_over for rule in self._rules):
             return
         waiting = [self._jobs[number] for number in self._pool.waiting]
-        if reservations is not None:
-            never = [job for job in waiting if not reservations.lets_start(job)]
-            for job in never or waiting[: reservations.decides_seldom]:
+        if never := [job for rule in self._rules for job in rule.hopeless(waiting)]:
+            for job in never:
                 self._give_up(job)
-                reservations.wait_again()
-            if never or reservations.decides_seldom:
-                return
+            return
         ids = list(self._pool.waiting)
         shown_ids = ", ".join(map(str, ids[:5])) + (", ..." if len(ids) > 5 else "")
         raise StrandedJobsError(
@@ -378,8 +373,8 @@ class Coordinator:
             self._close(ended, now)
         if requeued or failed:
             self._look_after_images(requeued, failed)
-        changed = self._reservations is not None and self._reservations.arrange(waiting, now)
-        batch = _new_tuple(Batch, (ended, submitted, rings, requeued, failed, repaired, changed))
+        noted = [rule.note_eligible(waiting, now) for rule in self._rules] if self._rules else ()
+        batch = _new_tuple(Batch, (ended, submitted, rings, requeued, failed, repaired, True in noted))
         without_changes = not (ended or submitted)  # alarms and outages change nothing, and may come when all is over
         if submitted and self._unused.uncharged:
             self._unused.charge()
@@ -415,10 +410,10 @@ class Coordinator:
         """Discard what was saved on nodes that have failed; abort jobs that have run and cannot end in time for a window."""
         if failed:
             self._states.discard_images(failed)
-        if self._reservations is None:
+        if not self._rejects_late:
             return
         for job in [self._jobs[number] for number in self._pool.waiting]:
-            if job.attempts and not self._reservations.lets_start(job):
+            if job.attempts and not all(rule.lets_start(job) for rule in self._rules):
                 self._give_up(job)
                 if job.queued in requeued:
                     requeued.remove(job.queued)

@@ -149,7 +149,7 @@ class Reservations(Rule):
                 late[number] = job
         return list(late.values())
 
-    def arrange(self, waiting: Mapping[int, QueuedJob], now: int) -> bool:
+    def note_eligible(self, waiting: Mapping[int, QueuedJob], now: int) -> bool:
         """Note which nodes each waiting job may have if it starts now; return whether a reservation begins or ends."""
         changed, self.changed = self.changed, False
         if not waiting:
@@ -219,10 +219,18 @@ class Reservations(Rule):
         """Let each window come again before none lets a job start."""
         self._rung = 0
 
-    @property
-    def decides_seldom(self) -> bool:
-        """Whether the policy decides at times of its own, which may be in none of the windows that recur."""
-        return self._step > 1 and self._alarm.at is not None
+    def gave_up(self) -> None:
+        """Let the policy be asked, as others may start now."""
+        self.changed = True
+
+    def hopeless(self, waiting: list[JobInSystem]) -> list[JobInSystem]:
+        """Return the waiting jobs that no window lets start any more, or one of those that the policy starts in none."""
+        never = [job for job in waiting if not self.lets_start(job)]
+        if not never and self._step > 1 and self._alarm.at is not None:  # it decides at times that may be in none that recur
+            never = waiting[:1]
+        if never:
+            self.wait_again()
+        return never
 
     @property
     def is_over(self) -> bool:

@@ -52,11 +52,11 @@ MAY_IMPORT = {
 
 
 @cache
-def imports(path: Path) -> set[str]:
-    """Every module that a file imports at run time: at the top or in a function; not what it imports for types only."""
+def imports(path: Path, *, for_types: bool = False) -> set[str]:
+    """Every module that a file imports at run time: at the top or in a function, perhaps for types only."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in tree.body:
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        if not for_types and isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             node.body = []
     found: set[str] = set()
     for node in ast.walk(tree):
@@ -102,6 +102,16 @@ def test_there_is_no_import_circle() -> None:
     graph = import_graph()
     assert {"clustermodel.experiment.scenario", "clustermodel.figures.run", "clustermodel.cli.run"} <= graph.keys()
     assert "clustermodel.sim.coordinator" in graph["clustermodel.sim.simulation"]
+    try:
+        list(TopologicalSorter(graph).static_order())
+    except CycleError as problem:
+        pytest.fail(" -> ".join(reversed(problem.args[1])))
+
+
+def test_the_mechanism_has_no_circle_of_types_either() -> None:
+    modules = {name_of(path): path for path in (ROOT / "sim").rglob("*.py")}
+    graph = {name: imports(path, for_types=True) & modules.keys() for name, path in modules.items()}
+    assert "clustermodel.sim.time_sharing.shared_nodes" in graph["clustermodel.sim.parts"]
     try:
         list(TopologicalSorter(graph).static_order())
     except CycleError as problem:
