@@ -17,10 +17,12 @@ from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.node_requests import NodeRequests
 from clustermodel.sim.rules import Rule
 from clustermodel.sim.saved_work import SavedWork
-from clustermodel.site.site import BITS, Concerns, Facts, Limits, Site
+from clustermodel.site.concerns import Concerns, Facts
+from clustermodel.site.limits import BITS, Limits
+from clustermodel.site.site import Site
 from clustermodel.ticks import NEVER
+from clustermodel.workload.dependencies import Singletons
 from clustermodel.workload.job import DEPENDENCIES
-from clustermodel.workload.table import Singletons
 
 AFTER, AFTER_OK, AFTER_NOT_OK, AFTER_ANY, ALONE = range(len(DEPENDENCIES) + 1)
 _RUNNING, _NODES, _PROCESSORS, _NODE_TIME, _PROCESSOR_TIME, _SUBMITTED, _WALL_TIME, _JOB_NODES, _JOB_PROCESSORS = BITS.values()

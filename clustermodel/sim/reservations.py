@@ -29,7 +29,7 @@ from clustermodel.ticks import NEVER, to_seconds
 from clustermodel.validation import require
 from clustermodel.workload.job import Demand, Demands, JobRow
 
-MOST_TURNS: Final = 1000  # after which a policy that decides at times of its own is not waited for any longer
+MOST_OFFSETS: Final = 1000  # after which a policy that decides at times of its own is not waited for any longer
 _Bars = tuple[list[int], list[NodeSet | None]]  # begins of windows, and what a job may have that ends by the first, second, ...
 
 
@@ -84,7 +84,7 @@ class Reservations(Rule):
         self._rows, self._time_slicing, self._step = rows, machine.time_slicing, max(step, 1)
         self.windows: Final = windows
         # After how many turns of all windows these begin as long after a multiple of the step again.
-        self._turns = min(self._step // gcd(self._step, windows.period), MOST_TURNS) if windows.period else 1
+        self._offsets = min(self._step // gcd(self._step, windows.period), MOST_OFFSETS) if windows.period else 1
         self.changed = False  # whether one begins or ends at the present instant
         self._specified = machine.reservations
         # Reservations that jobs name.
@@ -235,7 +235,7 @@ class Reservations(Rule):
     @property
     def is_over(self) -> bool:
         """Whether no window can let a job start any more that none has let start until now, on an idle machine."""
-        return self._alarm.at is None or self._rung > 2 * self.windows.turns * self._turns
+        return self._alarm.at is None or self._rung > 2 * self.windows.turns * self._offsets
 
     def _last_start(self, job: JobInSystem, nodes: int, ticks: int) -> int:
         queued, known = job.queued, dict[int, bool]()
