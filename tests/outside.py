@@ -459,18 +459,12 @@ class _Run:
         length += max(self._cost("startup", job, n) for n in sizes) + max(self._cost("epilog", job, n) for n in sizes)
         length += self.machine.boot
         if hasattr(self.policy, "mpl"):
-            length = self.machine.time_slicing.longest(length, self._rows, self._longest_switch(job))
+            length = self.machine.time_slicing.longest(length, self._rows, self.machine.switch_ticks)
         return length
 
     @property
     def _rows(self) -> int:
         return min(self.machine.time_slicing.mpl, getattr(self.policy, "mpl", None) or self.machine.time_slicing.mpl)
-
-    def _longest_switch(self, job: int) -> int:
-        if (own := self.jobs[job].context_switch_s) is not None:
-            return to_ticks(own)
-        switch, uniform = self.machine.context_switch, self.machine.uniform_switch
-        return uniform if uniform is not None else max(switch.cost.of(nodes) for nodes in range(1, self.processors + 1))
 
     def order(self) -> Iterator[str]:
         for job, phases in self.phases.items():
@@ -676,9 +670,8 @@ class _Run:
         left = min(self._limits_of(job)) - kept - (begin - since)
         if not self.in_time or begin != since:
             return max(left, 1)
-        slicing, own = self.machine.time_slicing, self.jobs[job].context_switch_s
-        switch = (self.machine.uniform_switch or 0) if own is None else to_ticks(own)
-        return max(left, 1) * self._rows * slicing.quantum // (slicing.quantum - switch)
+        quantum = self.machine.time_slicing.quantum
+        return max(left, 1) * self._rows * quantum // (quantum - self.machine.switch_ticks)
 
     # Rules of the site
 

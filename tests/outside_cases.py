@@ -446,9 +446,7 @@ def _jobs(
             }
         if costs:
             more |= {"checkpoint_s": draw.one(None, 0, 2), "restart_s": draw.one(None, 0, 1)}
-            if "rows" in taken:
-                more["context_switch_s"] = draw.one(None, 0, 0.2)
-            else:
+            if "rows" not in taken:
                 more |= {"startup_s": draw.one(None, 0, 3), "epilog_s": draw.one(None, 0, 2)}
         gib = draw.one(None, 0, 1, 2, 3, 5) if memory else draw.one(0, 1, 2) if store else None
         jobs.append(
@@ -477,8 +475,7 @@ def _with_costs(draw: _Draw, machine: Machine, taken: Collection[str]) -> Machin
         machine = replace(machine, startup_s=draw.one(0, 1, 3, SizeCost(base_s=1, per_node_s=0.5)), epilog_s=draw.one(0, 1, 2))
     if "rows" in taken and draw.has("switch costs"):
         charge = draw.one("on-change", "every-slice")
-        by_size = SizeCost(base_s=quantum / 100, per_node_s=quantum / 200)
-        switch = draw.one({"fraction": 0.1}, {"seconds": quantum / 10}, {"seconds": by_size})
+        switch = draw.one({"fraction": 0.1}, {"seconds": quantum / 10})
         machine = replace(machine, context_switch=ContextSwitch(charge=charge, **switch))
     if draw.has("costly resizes", 2):
         machine = replace(machine, resize_s=draw.one(0, 1, 5))

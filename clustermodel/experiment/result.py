@@ -309,8 +309,7 @@ class Result:
         machine = self.machine
         if self.slices is not None:
             intervals = [*timeline.idle_before(self.records, self.slices, machine.processors), *self.slices]
-            # Where gangs differ in their context switches, these are in what is logged of other overheads.
-            return gang_capacity_loss(intervals, machine.time_slicing.quantum, machine.uniform_switch or 0, machine.processors)
+            return gang_capacity_loss(intervals, machine.time_slicing.quantum, machine.switch_ticks, machine.processors)
         log = self.events
         return capacity_loss(log.time_s, log.empty + log.held_up, log.waiting, machine.processors)
 

@@ -23,7 +23,7 @@ from clustermodel.machine.checkpoints import Checkpointing, CheckpointStore
 from clustermodel.machine.context_switch import ContextSwitch
 from clustermodel.machine.costs import SizeCost
 from clustermodel.machine.failure import FailureSource, NodeFailures
-from clustermodel.machine.machine import Machine
+from clustermodel.machine.machine import COSTS_OF_SIZE, Machine
 from clustermodel.machine.node_type import NodeType
 from clustermodel.machine.partition import Partition
 from clustermodel.machine.power import power_from, with_power
@@ -145,8 +145,7 @@ _OF_MACHINE: Final[dict[str, Callable[[Any, Place], object]]] = {
     "context_switch": partial(_part_from, kind=ContextSwitch),
     "checkpointing": partial(_part_from, kind=Checkpointing),
     "seconds": _cost_from,
-    "startup_s": _cost_from,
-    "epilog_s": _cost_from,
+    **dict.fromkeys(COSTS_OF_SIZE, _cost_from),
     "store": partial(_part_from, kind=CheckpointStore),
     "power": power_from,
     "price": price_from,
@@ -197,7 +196,7 @@ def text_of(scenario: Specification, folder: Path) -> str:
         _require_written_costs(scenario.machine, place.at("machine"))
         machine = plain(scenario.machine, place.at("machine"))
         unset: list[tuple[str, object]] = [(name, []) for name in ("partitions", "node_types", "reservations")]
-        unset += [("processors_per_node", 1), ("on_failure", "requeue"), ("startup_s", 0.0), ("epilog_s", 0.0)]
+        unset += [("processors_per_node", 1), ("on_failure", "requeue"), *((name, 0.0) for name in COSTS_OF_SIZE)]
         table["machine"] = {key: value for key, value in machine.items() if (key, value) not in unset}
     if scenario.site is not None:
         table["site"] = table_of_site(scenario.site, place.at("site"))
@@ -208,9 +207,7 @@ def text_of(scenario: Specification, folder: Path) -> str:
 
 def _require_written_costs(machine: Machine, place: Place) -> None:
     """Refuse costs that are functions of Python."""
-    switch = machine.context_switch.seconds
-    for key, cost in (
-        ("context_switch.seconds", switch), ("startup_s", machine.startup_s), ("epilog_s", machine.epilog_s)
-    ):  # fmt: skip
+    costs = {name: getattr(machine, name) for name in COSTS_OF_SIZE}
+    for key, cost in {"context_switch.seconds": machine.context_switch.seconds, **costs}.items():
         if callable(cost) and type(cost) is not SizeCost:
             raise place.at(key).error(f"{quoted(cost)} cannot be written; a file has a number, or base_s and per_node_s")

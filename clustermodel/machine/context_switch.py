@@ -15,16 +15,16 @@ CHARGES: Final = ("on-change", "every-slice")
 class ContextSwitch:
     """Cost of suspending one task and resuming another on a node, at the start of a slice (Zhang et al. 2003, section 5).
 
-    The node makes no progress in this time.  Context switches are free by default; the cost is given in one of two ways, and a
-    job may have a cost of its own (:attr:`Job.context_switch_s <clustermodel.workload.job.Job.context_switch_s>`).  Each gang
-    pays its own switch at the start of its slice, on its own nodes; gangs of one row do not wait for each other's.
+    The node makes no progress in this time.  Context switches are free by default; the cost is given in one of two ways.  On
+    dedicated nodes, where gangs are suspended to memory, a job may have a cost of its own
+    (:attr:`Job.context_switch_s <clustermodel.workload.job.Job.context_switch_s>`).
     """
 
     fraction: float | None = None
     """CS, the cost as a fraction of the time slice, in [0, 1)."""
     seconds: Seconds | None = None
-    """The cost in seconds, whatever the time slice: a number, or a function of the number of nodes of the gang that is resumed
-    (or, when a gang is suspended to memory, of that one)."""
+    """The cost in seconds, whatever the time slice: a number or, on dedicated nodes, a function of the number of nodes of the
+    gang that is suspended to memory or resumed."""
     charge: Literal["on-change", "every-slice"] = "on-change"
     """``"on-change"``: a node pays when the task it runs changes, and a gang continues when all of its nodes are ready.
     ``"every-slice"``: every node of every gang pays in every slice, the convention of Zhang et al. 2003, eq. (3)."""

@@ -13,7 +13,7 @@ import clustermodel.validation as check
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.machine.checkpoints import Checkpointing
 from clustermodel.machine.context_switch import ContextSwitch
-from clustermodel.machine.costs import CostTicks, Seconds, require_cost
+from clustermodel.machine.costs import Seconds, require_cost
 from clustermodel.machine.failure import FailureSource
 from clustermodel.machine.named_nodes import of_machine
 from clustermodel.machine.node_set import count, from_members, union, without
@@ -149,16 +149,12 @@ class Machine:
             )
 
     def _check_costs_of_size(self) -> None:
-        costs: tuple[tuple[str, Seconds | None], ...] = (
-            ("ContextSwitch.seconds", self.context_switch.seconds),
-            ("Machine.startup_s", self.startup_s),
-            ("Machine.epilog_s", self.epilog_s),
-        )
-        for name, seconds in costs:
-            if seconds is not None:
-                require_cost(name, seconds, self.nodes)
-        for name, seconds in costs[1:]:
-            charge, where = self.checkpointing.restart_charge, f" where a start-up or an epilog takes time ({name})"
+        if self.context_switch.seconds is not None:
+            require_cost("ContextSwitch.seconds", self.context_switch.seconds, self.nodes)
+        for name in COSTS_OF_SIZE:
+            seconds: Seconds = getattr(self, name)
+            require_cost(f"Machine.{name}", seconds, self.nodes)
+            charge, where = self.checkpointing.restart_charge, f" where Machine.{name} takes time"
             free = charge == "on-start" or (not callable(seconds) and not seconds)
             require(free, "Checkpointing.restart_charge", charge, "it must be 'on-start'", where)
 
@@ -400,16 +396,6 @@ class Machine:
         return None if self.resize_s is None else to_ticks(self.resize_s)
 
     @property
-    def startup(self) -> CostTicks:
-        """``startup_s`` by number of nodes."""
-        return CostTicks("Machine.startup_s", self.startup_s)
-
-    @property
-    def epilog(self) -> CostTicks:
-        """``epilog_s`` by number of nodes."""
-        return CostTicks("Machine.epilog_s", self.epilog_s)
-
-    @property
     def round(self) -> int:
         """Length of a scheduling round, ticks; 0 where there are none."""
         return to_ticks(self.round_s)
@@ -428,3 +414,7 @@ class Machine:
             inner = fields(value) if is_dataclass(value) else ()
             rows += [(f"{name}.{each.name}", getattr(value, each.name)) for each in inner] or [(name, value)]
         return html_fields(f"Machine of {counted(self.nodes, 'node')}", rows)
+
+
+COSTS_OF_SIZE: Final = tuple(each.name for each in fields(Machine) if each.type == Seconds)
+"""Fields of :class:`Machine` that say for how long a gang occupies dedicated nodes before or after it executes."""

@@ -83,13 +83,12 @@ class GangRun:
         self._left: Mapping[int, int] | None = None  # how long gangs still need their slices, once that is known at this event
         self._reasons: dict[int, Reason] = {}
         self._time_slicing = machine.time_slicing
-        self._quantum, self._switch_time = machine.time_slicing.quantum, setup.switch_time
-        switch = 0 if setup.own_switches else machine.switch_ticks
-        self._switches = setup.own_switches or switch > 0  # whether context switches take time
-        # Of how many ticks of a slice are how many without the switch, the ratio in lowest terms; 0 where gangs differ in that,
-        # or where what counts is when they end at worst.
-        own = 0 if setup.own_switches or machine.windows else self._quantum - switch
-        self._slice, self._own = self._quantum // gcd(self._quantum, own), own // gcd(self._quantum, own)
+        self._quantum = quantum = machine.time_slicing.quantum
+        self._switch = machine.switch_ticks
+        # Of how many ticks of a slice are how many without the switch, the ratio in lowest terms; 0 where what counts is when
+        # gangs end at worst.
+        own = 0 if machine.windows else quantum - self._switch
+        self._slice, self._own = quantum // gcd(quantum, own), own // gcd(quantum, own)
         self.open_rows = open_rows
         self._open_rows: Sequence[int] = range(mpl)
         self._rows_at_worst = mpl
@@ -230,7 +229,7 @@ class GangRun:
             plans.drop(job)  # gangs that are late have kept it from its nodes for too long
         is_new = job.id not in plans.reserved
         if is_new:
-            reservation = plans.place(job, self._stretched(self._length(job), job), self._open_rows)
+            reservation = plans.place(job, self._stretched(self._length(job)), self._open_rows)
         else:
             reservation = plans.improve(job, self._open_rows) if self._improvable else plans.reserved[job.id]
         if reservation.start == NEVER:  # restoring it would take so long that no window lets it start
@@ -295,7 +294,7 @@ class GangRun:
         alarm = min((reservation.start for reservation in reserved if reservation.start > now), default=None)
         if alarm is None and self._urgent is not None and self._urgent.wait_for_store:
             alarm = now + 1  # the store is free when gangs have had their slices
-        if alarm is not None and (self._rows_at_worst > 1 or self._switches):
+        if alarm is not None and (self._rows_at_worst > 1 or self._switch):
             # It cuts a slice short: gangs that are late because of slices or switches must get their turn before.
             alarm = max(alarm, now + self._rows_at_worst * self._quantum)
         if alarm != self._alarm:
@@ -328,17 +327,17 @@ class GangRun:
         if own:
             ends = {number: now - -left[number] * time // own for number in occupants}  # as _stretched has it
         else:
-            ends = {number: now + self._stretched(left[number], gang.job) for number, gang in occupants.items()}
+            ends = {number: now + self._stretched(left[number]) for number in occupants}
         plans = self._plans
         for outage in self._view.down.values():
             late = now - outage.expected_end  # one that lasts longer is assumed to last for as long as it is late already
             plans.hold(1 << outage.node, outage.expected_end if late < 0 else now + max(SHORTEST_EXTENSION, late))
         if self._urgent is not None:
             for gang in self.matrix.undivided.values():
-                end = ends[gang.job.id] = now + self._stretched(left[gang.job.id], gang.job, rows=1)
+                end = ends[gang.job.id] = now + self._stretched(left[gang.job.id], rows=1)
                 plans.hold(gang.columns, end)
             for job, columns in self._urgent.claims.values():
-                plans.hold(columns, now + self._stretched(self._length(job), job, rows=1))
+                plans.hold(columns, now + self._stretched(self._length(job), rows=1))
         homes, undivided = self.matrix.homes, self.matrix.undivided
         self._improvable = self._improvable or any(
             ends.get(number, end) != end for number, end in self._ends.items() if number not in undivided
@@ -354,14 +353,12 @@ class GangRun:
             self._left = self._view.expected_left()
         return self._left
 
-    def _stretched(self, ticks: int, job: QueuedJob, *, rows: int | None = None) -> int:
+    def _stretched(self, ticks: int, *, rows: int | None = None) -> int:
         """Return the worst case for ``ticks`` of a gang, with a switch in each slice (Zhang et al. 2003, section 5.2)."""
         rows = self._rows_at_worst if rows is None else rows
-        if self._own:
-            return -(-ticks * rows * self._slice // self._own)
         if self._windows is not None:
-            return self._time_slicing.longest(ticks, rows, self._switch_time(job))
-        return -(-ticks * rows * self._quantum // (self._quantum - self._switch_time(job)))
+            return self._time_slicing.longest(ticks, rows, self._switch)
+        return -(-ticks * rows * self._slice // self._own)
 
     def _columns_now(self, job: QueuedJob) -> int:
         """Return the columns that a job, or a gang that migrates, may have from now on: it leaves them before windows begin."""
@@ -369,7 +366,7 @@ class GangRun:
         if job.id not in self._view.running:
             return pools.all_nodes if job.eligible is None else pools.mask(job.eligible)
         assert self._windows is not None
-        until = self._stretched(self._left_of_gangs()[job.id] + sum(self._transfer_times(job)), job)
+        until = self._stretched(self._left_of_gangs()[job.id] + sum(self._transfer_times(job)))
         barred = self._windows.barred(self._view.now, until, job.barred)
         return (pools.all_nodes if job.allowed is None else pools.mask(job.allowed)) & ~barred
 

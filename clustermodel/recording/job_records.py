@@ -47,8 +47,8 @@ _BLANK: Final = array("q", [0, UNKNOWN, 0, UNKNOWN, 0, 0, 0, UNKNOWN, UNKNOWN, 0
 _NO_START: Final = array("q", [UNKNOWN, UNKNOWN])
 
 
-class EndedPhase(NamedTuple):
-    """What a gang executed in a phase that is over, how much of it is discarded, and its job in all, if it has ended; ticks."""
+class EndedSegment(NamedTuple):
+    """What a gang executed on one number of nodes, how much of it is discarded, and its job in all, if it has ended; ticks."""
 
     executed: int
     lost: int
@@ -164,10 +164,10 @@ class JobRecords:
         """Return where the job's last run attempt is, for :meth:`lost`."""
         return self._attempt[index]
 
-    def resized(self, index: int, now: int, columns: NodeSet, nodes: int, phase: EndedPhase) -> None:
+    def resized(self, index: int, now: int, columns: NodeSet, nodes: int, segment: EndedSegment) -> None:
         """Record that the gang continues on another number of nodes."""
         before = self._attempt[index]
-        self.ended(index, now, Status.RESIZED, phase.executed, phase.lost)
+        self.ended(index, now, Status.RESIZED, segment.executed, segment.lost)
         attempt = self._attempt[index] = self._open_attempt(index)
         self._begun.setdefault(index, self._attempts[before + _START])
         for column in (_BACKFILLED, _HEAD_SINCE):
@@ -486,8 +486,8 @@ class StreamedRecords(JobRecords):
     def attempt_of(self, index: int) -> int:
         return 0
 
-    def resized(self, index: int, now: int, columns: NodeSet, nodes: int, phase: EndedPhase) -> None:
-        self.discarded(index, phase.lost)
+    def resized(self, index: int, now: int, columns: NodeSet, nodes: int, segment: EndedSegment) -> None:
+        self.discarded(index, segment.lost)
         job = self._open[index]
         job.allocated = nodes
         job.resizes += 1

@@ -262,3 +262,24 @@ class Ledger:
     def __repr__(self) -> str:
         amounts = ", ".join(f"{account}: {sum(self.amount(account))}" for account in Account)
         return f"<Ledger of {self.nodes} nodes; {amounts}>"
+
+
+class UnusedNodes:
+    """Nodes that no gang has and that are charged to another account than *idle*: down, reserved, or switched off."""
+
+    # While no job is in the system, that is put off until the next submission: the books end with the last job.
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self.uncharged: list[tuple[int, Account, int]] = []  # from when how many more nodes belong to an account
+
+    def put_off(self, now: int, account: Account, nodes: int) -> None:
+        """Note that so many more nodes, or fewer, are to be charged to an account instead of *idle* from now on."""
+        self.uncharged.append((now, account, nodes))
+
+    def charge(self) -> None:
+        """Charge what has been put off, from when it was noted."""
+        for time, account, nodes in self.uncharged:
+            self._ledger.hold(time, account, nodes)
+            self._ledger.hold(time, Account.IDLE, -nodes)
+        self.uncharged.clear()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from simpy import Event, Process
 
@@ -23,13 +23,10 @@ from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overh
 from clustermodel.sim.node_failures import NO_OUTAGES, require_progress
 from clustermodel.sim.node_types import at_speed
 from clustermodel.sim.partitions import ANYWHERE, Place
-from clustermodel.sim.resizing import abort, end_phase
+from clustermodel.sim.parts import Parts
 from clustermodel.sim.rules import Rule
+from clustermodel.sim.segments import abort, end_segment
 from clustermodel.workload.job import JobRow
-
-if TYPE_CHECKING:
-    from clustermodel.sim.simulation import RunContext
-
 
 MOST_DECISIONS: Final = 16
 """Of a policy in one scheduling cycle, for each job in the system and for the alarm clock."""
@@ -43,22 +40,22 @@ class Coordinator:
     __slots__ = (
         "_alarm", "_any_node", "_cap", "_decide", "_decisions", "_ended", "_gave_up", "_guard", "_head",
         "_ids", "_is_busy", "_is_open", "_jobs", "_largest", "_ledger", "_node_memory", "_nodes", "_places",
-        "_policy", "_pool", "_records", "_rejects_late", "_requests", "_reservations", "_resizes", "_rings", "_rules", "_run",
-        "_running", "_saved", "_settled", "_speeds", "_states", "_view", "env", "open_streams",
+        "_policy", "_pool", "_records", "_rejects_late", "_requests", "_resizes", "_rings", "_rules", "_run",
+        "_running", "_saved", "_settled", "_speeds", "_states", "_unused", "_view", "env", "open_streams",
     )  # fmt: skip
 
-    def __init__(self, run: RunContext, policy: str, decide: Decide, streams: int) -> None:
+    def __init__(self, run: Parts, policy: str, decide: Decide, streams: int) -> None:
         self._run = run
         self.env = run.env
         self._settled, self._jobs, self._running = run.settled, run.jobs, run.running
         self._pool, self._ledger, self._records, self._states = run.pool, run.ledger, run.records, run.states
-        self._cap, self._saved = run.cap, run.saved
+        self._cap, self._saved, self._unused = run.cap, run.saved, run.unused
         self._nodes, self._node_memory = run.machine.processors, run.machine.node_memory
         self._largest = self._nodes if run.cap is None else run.cap.most()  # size of a job
         self._guard = run.guard
         self._policy, self._decide = policy, decide
         self._places, self._requests = run.places, run.requests
-        self._speeds, self._reservations, self._any_node = run.speeds, run.reservations, run.any_node
+        self._speeds, self._any_node = run.speeds, run.any_node
         self._resizes = run.resizes
         self._rules: tuple[Rule, ...] = run.rules
         self._rejects_late = any(rule.rejects_late for rule in run.rules)  # whether jobs may be that have waited
@@ -73,7 +70,8 @@ class Coordinator:
         self._alarm = AlarmClock(run.env, self._ring)
         self._decisions = Decisions(run, self._alarm)
         if run.held is not None:
-            run.held.begin(run, AlarmClock(run.env, self._ring if run.rows else self._arm))
+            alarm = AlarmClock(run.env, self._ring if run.rows else self._arm)
+            run.held.begin(run.env, run.machine, alarm, run.running, run.pool, run.saved, run.requests, run.rows)
         self._view = view = View()
         view.now, view.idle, view.up = 0, self._pool.idle_nodes.count, self._nodes - len(run.states.down)
         view.waiting, view.running = MappingProxyType(run.pool.waiting), MappingProxyType(run.running)
@@ -86,8 +84,7 @@ class Coordinator:
         view.saved_on = lambda job: run.jobs[job.id].saved_on
         view.suspended_on = lambda job: run.jobs[job.id].suspended_on
         view.can_suspend = run.saved.can_suspend
-        reservations = run.reservations
-        view.saved_in_time = (lambda _gang, _suspends: True) if reservations is None else reservations.saved_in_time
+        view.saved_in_time = lambda gang, suspends: all(rule.saved_in_time(gang, suspends) for rule in run.rules)
         view.free_memory = lambda: None if run.saved.free is None else run.saved.free.copy()
         view.fits = lambda job: run.choice.idle_for(job, job.nodes, job.sets_eligible())
         view.resizable, view.barred_if_resized = run.resizes.nodes_for, run.resizes.barred
@@ -123,7 +120,7 @@ class Coordinator:
             job.set_sizes(row.demand.sizes, self._nodes if self._cap is None else self._cap.most(job.queued.sets_allowed()))
         self._jobs[number] = job
         if self._is_open:
-            self._states.charge()
+            self._unused.charge()
             self._ledger.submitted(self.env.now, self._pool.idle_nodes.count + self._pool.down)
         job.process = process = JobProcess(self.env, job_life(job, self._pool.request_again, self._attempt_ended))
         if not (self._rules and any(rule.holds(job) for rule in self._rules)):
@@ -211,7 +208,7 @@ class Coordinator:
         """Reject a waiting job, or abort it if it has run: no time is left in which it could end.  The others go on."""
         number, now = job.row.id, self.env.now
         if job.attempts:
-            abort(self._run, job)
+            abort(job, now, self._saved, self._records, self._ledger)
         else:
             self._records.rejected_late(job.index, now)
         self._records.in_no_window.add(job.index)
@@ -221,8 +218,8 @@ class Coordinator:
             self._head = None
         self._leave(job)
         self._gave_up = True
-        if self._reservations is not None:
-            self._reservations.changed = True  # the policy is asked, as others may start now
+        for rule in self._rules:
+            rule.gave_up()
         self._leave_rules(job, ok=False)
 
     def _ring(self) -> None:
@@ -235,7 +232,7 @@ class Coordinator:
     def run(self) -> Generator[Event, object, None]:
         """Settle instant after instant until all streams have finished and no job is left in the system."""
         settled, pool, states, view, one_by_one = self._settled, self._pool, self._states, self._view, self._run.one_by_one
-        reservations, waiting, running, rules = self._reservations, self._pool.waiting, self._running, self._rules
+        waiting, running, rules = self._pool.waiting, self._running, self._rules
         while self.open_streams or self._jobs or settled.is_armed:  # jobs may follow one that has been rejected
             yield settled
             failed, repaired = NO_OUTAGES
@@ -249,7 +246,7 @@ class Coordinator:
             if rules:
                 submitted = self._arrange(submitted, requeued)
             cycles = bool(self._ended or submitted or self._rings or nodes_change)
-            if cycles or (reservations is not None and reservations.changed):
+            if cycles or (rules and any(rule.changed for rule in rules)):
                 cycles = True
                 try:
                     self._cycle(submitted, requeued, failed, repaired)
@@ -272,17 +269,13 @@ class Coordinator:
 
     def _require_a_next_cycle(self) -> None:
         """Check that something will happen after which the jobs that wait on an idle machine may start."""
-        reservations = self._reservations
-        if self._alarm.at or self._states.broken or (reservations is not None and not reservations.is_over):
+        if self._alarm.at or self._states.broken or not all(rule.is_over for rule in self._rules):
             return
         waiting = [self._jobs[number] for number in self._pool.waiting]
-        if reservations is not None:
-            never = [job for job in waiting if not reservations.lets_start(job)]
-            for job in never or waiting[: reservations.decides_seldom]:
+        if never := [job for rule in self._rules for job in rule.hopeless(waiting)]:
+            for job in never:
                 self._give_up(job)
-                reservations.wait_again()
-            if never or reservations.decides_seldom:
-                return
+            return
         ids = list(self._pool.waiting)
         shown_ids = ", ".join(map(str, ids[:5])) + (", ..." if len(ids) > 5 else "")
         raise StrandedJobsError(
@@ -336,14 +329,14 @@ class Coordinator:
         # Whatever else ends at this instant has ended: a job that completes, a checkpoint that is written.
         if self._jobs:
             self._run.sharing.settle(self.env.now)
-        if hit := self._states.hit(self._running.values()):
+        if hit := self._resizes.shrink_all(self._states.hit(self._running.values()), self._states.failing):
             for gang in hit:
                 gang.stop(Status.FAILED)
             self._settled.is_armed = True
             yield self._settled  # they leave their nodes
-        outages = self._states.carry_out()
+        outages = self._states.carry_out(self._run.sharing.change_nodes)
         if self._jobs:
-            self._states.charge()
+            self._unused.charge()
         return outages
 
     def _close(self, ended: list[Execution], now: int) -> None:
@@ -357,7 +350,7 @@ class Coordinator:
                 self._ledger.charge_work(gang.nodes * (executed - discarded), gang.nodes * discarded)
                 worked = executed if requeued else gang.ran
             else:
-                worked, discarded, in_all = end_phase(self._run, gang, outcome)
+                worked, discarded, in_all = end_segment(gang, outcome, records, self._ledger)
             if requeued:
                 require_progress(job, self._policy)
                 records.stopped(job.index, now, outcome, worked, discarded)
@@ -380,11 +373,11 @@ class Coordinator:
             self._close(ended, now)
         if requeued or failed:
             self._look_after_images(requeued, failed)
-        changed = self._reservations is not None and self._reservations.arrange(waiting, now)
-        batch = _new_tuple(Batch, (ended, submitted, rings, requeued, failed, repaired, changed))
+        noted = [rule.note_eligible(waiting, now) for rule in self._rules] if self._rules else ()
+        batch = _new_tuple(Batch, (ended, submitted, rings, requeued, failed, repaired, True in noted))
         without_changes = not (ended or submitted)  # alarms and outages change nothing, and may come when all is over
-        if submitted and self._states.uncharged:
-            self._states.charge()
+        if submitted and self._unused.uncharged:
+            self._unused.charge()
         idles = without_changes and not (self._jobs or self._gave_up)  # nothing is cut short on an empty machine
         if run.sharing.is_settled and not idles:
             run.sharing.settle(now)
@@ -417,10 +410,10 @@ class Coordinator:
         """Discard what was saved on nodes that have failed; abort jobs that have run and cannot end in time for a window."""
         if failed:
             self._states.discard_images(failed)
-        if self._reservations is None:
+        if not self._rejects_late:
             return
         for job in [self._jobs[number] for number in self._pool.waiting]:
-            if job.attempts and not self._reservations.lets_start(job):
+            if job.attempts and not all(rule.lets_start(job) for rule in self._rules):
                 self._give_up(job)
                 if job.queued in requeued:
                     requeued.remove(job.queued)

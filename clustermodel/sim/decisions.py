@@ -30,11 +30,11 @@ from clustermodel.sim.events import AlarmClock, JobProcess
 from clustermodel.sim.job_process import SAVING, Execution, JobInSystem, Terms
 from clustermodel.sim.node_pool import may_have, one_of
 from clustermodel.sim.node_types import at_speed
-from clustermodel.sim.resizing import image_on, times_on
+from clustermodel.sim.parts import Parts
 
 if TYPE_CHECKING:
     from clustermodel.policies.interface import Decision
-    from clustermodel.sim.simulation import RunContext
+    from clustermodel.sim.time_sharing.shared_nodes import TimeSharing
 
 _DIFFER: Final = "where nodes differ in speed, what has been executed on some is not saved for others"
 _COMPLETED: Final = Status.COMPLETED  # a global name is looked up faster than a member of an enumeration
@@ -43,15 +43,16 @@ _COMPLETED: Final = Status.COMPLETED  # a global name is looked up faster than a
 class Decisions:
     """Carries out decisions; an impossible one is refused."""
 
-    def __init__(self, run: RunContext, alarm: AlarmClock) -> None:
+    def __init__(self, run: Parts, alarm: AlarmClock) -> None:
         self.started: list[QueuedJob] = []  # jobs started in the present cycle, or in earlier ones at the same time
         self.frees_nodes = False  # whether a gang stopped in the last cycle frees its nodes now, so that another follows
         self._run = run
         self._jobs, self._running, self._pool, self._records = run.jobs, run.running, run.pool, run.records
         self._waiting, self._leave_queue = run.pool.waiting, run.pool.queue.leave
-        self._any_node, self._cap_waits, self._reasons, self._machine = run.any_node, run.cap_waits, run.reasons, run.machine
+        self._any_node, self._rules, self._reasons, self._machine = run.any_node, run.rules, run.reasons, run.machine
         self._processors, self._limits_memory = run.machine.processors, run.saved.free is not None
         self._alarm, self._unreported = alarm, run.unreported
+        self._in_rows: TimeSharing | None = None  # since a first job was placed in rows
         self._stopped: set[int] = set()  # ids of jobs stopped in the present cycle
         self._granted: list[JobProcess] = []  # of jobs started in the present cycle, which begin to run at its end
         self._interrupts = False  # whether gangs have been interrupted in the present cycle
@@ -161,8 +162,8 @@ class Decisions:
         else:
             self._granted.append(process)
         self.started.append(queued)
-        if self._cap_waits is not None:
-            self._cap_waits.started(job)
+        for rule in self._rules:
+            rule.started(job)
         self._records.started(job.index, self._now, gang.columns, gang.nodes)
         if self._reasons is not None:
             self._reasons[queued.id] = reason or Reason(f"started by {self._by_policy}")
@@ -176,7 +177,7 @@ class Decisions:
         if nodes is None or nodes == queued.nodes:
             nodes = queued.nodes
         elif 1 <= nodes <= self._processors:
-            duration, length = times_on(self._run, job, nodes)
+            duration, length = self._run.times.on(job, nodes)
         else:
             raise DecisionError(f"job {queued.id} cannot start on {nodes} nodes: the machine has {self._processors}")
         if speed != 1:
@@ -187,7 +188,7 @@ class Decisions:
             if nodes != (saved := job.image.nodes):
                 if job.sizes is None or job.image.columns:
                     raise DecisionError(f"job {queued.id} cannot start on {nodes} nodes: it has been saved with {saved} tasks")
-                job.image = image_on(self._run, job, job.image, nodes)
+                job.image = self._run.times.image_on(job, job.image, nodes)
                 assert job.image is not None
             duration, length = duration - job.image.work, max(length - job.image.work, 1)
         if limit is not None:
@@ -328,7 +329,9 @@ class Decisions:
         migrations: list[tuple[list[Execution], list[Execution]]],
     ) -> None:
         """Let gangs leave rows, migrate, start and enter rows, in this order; all have columns, rows and a home row."""
-        self._run.sharing = sharing = self._run.sharing.shared_in_time(self._run.states.down)
+        if self._in_rows is None:
+            self._in_rows = self._run.share_in_time()
+        sharing = self._in_rows
         if (reservations := self._run.reservations) is not None:
             for gang, columns, _, _ in stay:
                 reservations.require_free(gang, from_mask(columns), gang.columns)

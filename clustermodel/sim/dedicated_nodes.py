@@ -8,24 +8,27 @@ arithmetic, so neither convention needs an event of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from simpy import AnyOf, Event, Interrupt, Timeout
 
 from clustermodel.errors import DecisionError, SpecificationError
+from clustermodel.machine.machine import Machine
 from clustermodel.machine.node_set import NodeSet, as_mask
+from clustermodel.plans.windows import Windows
 from clustermodel.policies.view import MIGRATING, RESIZING, RESTORING, RETURNING, RUNNING, STOPPING
-from clustermodel.recording.ledger import Account
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.recording.run_attempts import Status
-from clustermodel.sim.job_process import NO_RESIZE, Execution, JobInSystem, Overhead, ResizeCost, Terms, expected_left
-from clustermodel.sim.saved_work import TRANSFERS
+from clustermodel.sim.checkpoint_store import Store
+from clustermodel.sim.events import Clock
+from clustermodel.sim.job_process import Execution, JobInSystem, Phase, Terms, expected_left
+from clustermodel.sim.node_pool import NodePool
+from clustermodel.sim.phases import AFTER, Phases
+from clustermodel.sim.saved_work import SavedWork
 from clustermodel.ticks import NEVER, to_seconds
-
-if TYPE_CHECKING:
-    from clustermodel.sim.simulation import RunContext
-    from clustermodel.sim.time_sharing.shared_nodes import TimeSharing
 
 Deadline = Callable[[], int]  # the time by which something must be over, ticks
 
@@ -35,30 +38,48 @@ class _StoreIsBusy(Exception):  # noqa: N818  no error
 
 
 _GOES_ON: Final = "goes on"  # the cause of an interrupt after which a gang goes on, with other nodes
+_WORK: Final = Phase(Account.USEFUL, 0)
+_OVER: Final = Phase(Account.IDLE, 0, interruptible=False)  # after the last phase
 
 
 class DedicatedGang(Execution):
-    """A gang that has its nodes to itself."""
+    """A gang that has its nodes to itself: it spends the phases ahead of its work, executes, and spends those after that."""
 
-    __slots__ = ("_boots", "_executed", "_nodes", "_resize", "_since")
+    # It counts as restoring until it is ready to execute, and as stopping once it does not any more.
+
+    __slots__ = ("_ahead", "_boots", "_executed", "_nodes", "_phase", "_since")
 
     def __init__(self, owner: JobInSystem, nodes: DedicatedNodes, columns: NodeSet, terms: Terms) -> None:
         Execution.__init__(self, owner, nodes.env.now, columns, terms)
         self._nodes = nodes
         self._executed = 0  # up to the last interruption, ticks
-        self._resize = NO_RESIZE  # what the pending change of its size costs
+        self._ahead: list[Phase] = []  # the phases that come before it executes, or executes again
+        self._phase = _WORK  # the present phase, or the last one that was not work
         self._since: int | None = self.start  # when it began to execute, ticks; None while it does not
         self._boots = 0  # how many of its nodes have still to boot
 
-    def plan_checkpoints(self, interval: int | None, ticks: int) -> None:
-        self.interval = interval
-        if interval is not None:
-            self.expected_end += (self.length - 1) // interval * ticks
+    def begin(self) -> None:
+        self.interval = self._nodes.phases.checkpoints(self.owner, self.nodes)[0]
+        ahead = self._nodes.phases.before(self.owner, self.nodes, self.columns)
+        self._expect(ahead, self._nodes.env.now + self._until_free(self.length))
+        if self._ahead or self.owner.image is not None:
+            self._since = None
+            if self.state is RUNNING:
+                self.state = RESTORING
 
-    def begin_by_restoring(self, overheads: list[Overhead]) -> None:
-        self.state = RESTORING
-        self.expected_end += sum(ticks for _, ticks in overheads)
-        self._since = None
+    def _expect(self, ahead: list[Phase], then: int) -> None:
+        """Boot what is off of its nodes and spend phases, so that all ends so much later than ``then``."""
+        if (switched_off := self._nodes.pool.switched_off) is not None:
+            self._boots = switched_off.taken_by_gang(self.columns)
+            if self._boots:
+                ahead = [Phase(Account.BOOT, switched_off.boot), *ahead]
+        self._ahead = ahead
+        self.expected_end = then + self._nodes.phases.takes(ahead) if ahead else then
+
+    def _until_free(self, ticks: int) -> int:
+        """Return how long it can be expected to hold its nodes once it executes, for so many ticks."""
+        phases = self._nodes.phases
+        return phases.takes(phases.execution(self.owner, self.nodes, ticks))
 
     def run(self) -> Generator[Event, object, None]:
         """Execute; before that, restore what was saved of the job, and after a preemption save what it has executed."""
@@ -72,6 +93,8 @@ class DedicatedGang(Execution):
                     if not (yield from self._checkpoint()):
                         break
                 yield from self._execute(self.duration)
+                if nodes.occupy:
+                    yield from self._close()
             except Interrupt as interrupt:
                 self._pause()
                 cause = interrupt.cause
@@ -86,28 +109,47 @@ class DedicatedGang(Execution):
         nodes.pool.give_back(self.columns)
 
     def _leave(self) -> Generator[Event, object, None]:
-        """Save what it has executed after a preemption."""
-        with suppress(Interrupt):  # killed before it was saved
-            yield from self._save()
+        """Save what it has executed after a preemption, and spend what comes after that."""
+        while self._phase.interruptible:  # again if it is killed before it was saved, or a node fails
+            with suppress(Interrupt):
+                yield from self._save()
+                yield from self._close()
+
+    def _close(self) -> Generator[Event, object, None]:
+        """Spend the last phases on its nodes, in which nothing stops it but a failure."""
+        if phases := self._closing(self.outcome):
+            if not self.stopping:
+                self.enter(STOPPING)
+            yield from self._spend(phases)
+        self._phase = _OVER
+
+    def _closing(self, how: Status) -> list[Phase]:
+        # Nodes that have not booted need no cleaning, and what is suspended stays on its nodes as it is.
+        if not (self._nodes.occupy and self._phase.interruptible) or self._boots or how in (Status.FAILED, Status.SUSPENDED):
+            return []
+        return self._nodes.phases.occupying(AFTER, self.owner.row, self.nodes)
+
+    def leaving(self, how: Status) -> list[Phase]:
+        return [*self._nodes.phases.saving(self, how), *self._closing(how)]
 
     def _save(self) -> Generator[Event, object, None]:
         """Save what it has executed, unless that takes until its nodes are reserved."""
-        saved = self._nodes.saved
-        if not (yield from self._spend(saved.saving(self, self.outcome), by=self._must_save_by)):
-            saved.stop(self, Status.PREEMPTED)
+        if not (yield from self._spend(self._nodes.phases.saving(self, self.outcome), by=self._must_save_by)):
+            self._nodes.saved.stop(self, Status.PREEMPTED)
 
     def _must_save_by(self) -> int:
-        return self._out_by() - self.epilog(self.outcome)
+        return self._out_by() - self._nodes.phases.takes(self._closing(self.outcome))
 
     def _must_execute_by(self) -> int:
         """Return when it must execute, at the latest, to be expected to end before its nodes are reserved, ticks."""
-        return self._out_by() - max(self.length - self.executed(), 0) - self.epilog(Status.COMPLETED)
+        closing = self._nodes.phases.takes(self._closing(Status.COMPLETED))
+        return self._out_by() - max(self.length - self.executed(), 0) - closing
 
     def _out_by(self) -> int:
         """Return when nodes of it are reserved next, or known to be down, ticks."""
-        if (reservations := self._nodes.run.reservations) is None:
+        if (windows := self._nodes.windows) is None:
             return NEVER
-        return reservations.windows.next_begin(self._nodes.env.now, as_mask(self.columns), self.job.barred)
+        return windows.next_begin(self._nodes.env.now, as_mask(self.columns), self.job.barred)
 
     def _execute(self, until: int) -> Generator[Event, object, None]:
         """Execute until it has executed for ``until`` ticks; a checkpoint that was interrupted begins again at once."""
@@ -123,11 +165,11 @@ class DedicatedGang(Execution):
         It is not if the job is complete before its turn, or would then be on its nodes when they are reserved.
         """
         nodes = self._nodes
-        overheads, in_turn = nodes.saved.checkpoint(self), nodes.store.executes_while_waiting
-        if not (yield from self._spend(overheads, executing=in_turn, by=self._must_execute_by)):
+        phases, in_turn = nodes.phases.checkpoint(self), nodes.store.executes_while_waiting
+        if not (yield from self._spend(phases, executing=in_turn, by=self._must_execute_by)):
             self._since = nodes.env.now
             return False
-        if in_turn and overheads and self._executed >= self.duration:
+        if in_turn and phases and self._executed >= self.duration:
             return False
         self.begun = self.checkpointed = self._executed
         self.owner.store_all()
@@ -136,63 +178,48 @@ class DedicatedGang(Execution):
 
     def _at_risk(self) -> int:
         """Return what a failure would cost now: the work since the last checkpoint, and the restart, ticks."""
-        restart = self._nodes.saved.costs.of(self.owner, self.nodes)[1]
+        restart = self._nodes.phases.transfers.of(self.owner, self.nodes)[1]
         return self.executed() - self.checkpointed + restart
 
     def _get_ready(self) -> Generator[Event, object, None]:
-        """Restore what was saved, or finish a migration; then begin to execute."""
-        saved = self._nodes.saved
-        if self._boots:
-            yield from self._boot()
-        if self.fetching and self.owner.image is None:
-            self.enter(RUNNING)
-        elif self.fetching:
-            if not (yield from self._spend(saved.restoring(self.owner, self.columns), by=self._must_execute_by)):
+        """Spend the phases ahead: boot, start up, restore what was saved, finish a migration or a resize."""
+        while self._ahead:
+            if not (yield from self._spend(self._ahead[:1], by=self._must_execute_by)):
                 raise _StoreIsBusy
-            saved.restored(self)
-        elif self.migrating:
-            if not (yield from self._spend(saved.migration(self), by=self._must_execute_by)):
-                raise _StoreIsBusy
-            self.enter(RUNNING)
-        elif self.resizing:
-            yield from self._spend_resize(self._resize)
+            del self._ahead[0]
+        if self.state is RESTORING and self.owner.image is not None:
+            self._nodes.saved.restored(self)
+        elif self.state is not RUNNING and not self.stopping:  # it may have been stopped at this very time
             self.enter(RUNNING)
         self._since = self._nodes.env.now
 
-    def wake(self) -> int:
-        if (switched_off := self._nodes.run.switched_off) is None:
-            return 0
-        self._boots = switched_off.taken_by_gang(self.columns)
-        if not self._boots:
-            return 0
-        self._since = None
-        if self.state is RUNNING:
-            self.state = RESTORING
-        return switched_off.boot
-
-    def _boot(self) -> Generator[Event, object, None]:
-        switched_off = self._nodes.run.switched_off
+    def _boot(self, ticks: int) -> Generator[Event, object, None]:
+        switched_off = self._nodes.pool.switched_off
         assert switched_off is not None
         with self._held(Account.BOOT, self._boots), self._held(Account.BLOCKED, self.nodes - self._boots):
-            yield Timeout(self._nodes.env, switched_off.boot)
+            yield Timeout(self._nodes.env, ticks)
         self._boots = 0
         switched_off.booted(self.columns)
 
     def _spend(
-        self, overheads: list[Overhead], *, executing: bool = False, by: Deadline | None = None
+        self, phases: list[Phase], *, executing: bool = False, by: Deadline | None = None
     ) -> Generator[Event, object, bool]:
-        """Hold the nodes for overheads, one after the other; transfers queue at the checkpoint store, until ``by`` at most.
+        """Hold the nodes for phases, one after the other; transfers queue at the checkpoint store, until ``by`` at most.
 
         Return whether all was done.
         """
         # Where `executing`, the gang executes until it is its turn, and writes nothing if the job is complete by then.
-        env = self._nodes.env
-        for account, ticks in overheads:
-            if account not in TRANSFERS:
+        for phase in phases:
+            self._phase = phase
+            account, ticks, tasks, _ = phase
+            if tasks:
+                if not (yield from self._transfer(tasks, ticks, account, executing=executing, by=by)):
+                    return False
+            elif account is Account.BOOT:
+                yield from self._boot(ticks)
+            else:
                 with self._held(account):
-                    yield Timeout(env, ticks)
-            elif not (yield from self._transfer(self.nodes, ticks, account, executing=executing, by=by)):
-                return False
+                    yield Timeout(self._nodes.env, ticks)
         return True
 
     def _transfer(
@@ -200,7 +227,7 @@ class DedicatedGang(Execution):
     ) -> Generator[Event, object, bool]:
         """Write or read as many tasks as there are ``nodes``, in turn with other gangs; return whether all was done in time."""
         env, store = self._nodes.env, self._nodes.store
-        if self._nodes.run.reservations is None:
+        if self._nodes.windows is None:
             by = None
         for tasks in store.rounds(nodes):
             if by is not None and not executing and env.now + ticks > by():
@@ -232,14 +259,6 @@ class DedicatedGang(Execution):
         env = self._nodes.env
         return AnyOf(env, [event, Timeout(env, max(latest - env.now, 0))])
 
-    def _spend_resize(self, cost: ResizeCost) -> Generator[Event, object, None]:
-        if cost.ticks:
-            with self._held(Account.RESIZE):
-                yield Timeout(self._nodes.env, cost.ticks)
-        for tasks, ticks in cost.transfers:
-            if not (yield from self._transfer(tasks, ticks, Account.RESIZE, by=self._must_execute_by)):
-                raise _StoreIsBusy
-
     @contextmanager
     def _held(self, account: Account, nodes: int = -1) -> Iterator[None]:
         env, ledger = self._nodes.env, self._nodes.ledger
@@ -263,110 +282,39 @@ class DedicatedGang(Execution):
         return self._executed if self._since is None else self._executed + self._nodes.env.now - self._since
 
     def stop(self, how: Status) -> bool:
-        saved = self._nodes.saved
-        saved.stop(self, how)
+        if not self._phase.interruptible:
+            if how is not Status.FAILED:
+                where = f"its nodes are in the {self._phase.account.value}"
+                raise DecisionError(f"job {self.job.id} cannot be stopped: it has ended, and {where}")
+            self.owner.process.interrupt(how)  # what has been saved is saved: it only leaves its nodes
+            return True
+        self._nodes.saved.stop(self, how)
         self._pause()
         self.owner.process.interrupt(how)
-        return not saved.saving(self, how)
+        if not self.stopping and self._closing(how):
+            self.enter(RETURNING if self.state is RESTORING else STOPPING)
+        return not self.leaving(how)
 
     def migrate_to(self, columns: NodeSet) -> None:
-        """Go on elsewhere, after a checkpoint and a restart there; both nodes and columns have been seen to."""
-        # A gang whose image has still to be restored restores it on its new nodes instead.
-        saved = self._nodes.saved
+        """Go on elsewhere, after a checkpoint and a restart there; the nodes have been seen to."""
         self._pause()
         self.columns = columns
-        if self.fetching:
-            overheads = [] if self.owner.image is None else saved.restoring(self.owner, columns)
-            self.expected_end = self._nodes.env.now + self.length
+        if self.fetching:  # what has still to be restored is restored on its new nodes instead
+            self.begin()
         else:
-            overheads = saved.migration(self)
             self.enter(MIGRATING)
-        self.expected_end += sum(ticks for _, ticks in saved.in_all(overheads, self.nodes))
+            self._expect(self._nodes.phases.migration(self), self.expected_end)
         self.owner.process.interrupt(_GOES_ON)
 
-    def resize_to(self, columns: NodeSet, nodes: int, executed: int, cost: ResizeCost) -> None:
+    def resize_to(self, columns: NodeSet, nodes: int, executed: int, phases: list[Phase]) -> None:
         self._pause()
         self.columns, self.nodes = columns, nodes
         self._executed = self.resized_at = executed
-        self._resize = cost
+        self.interval = self._nodes.phases.checkpoints(self.owner, nodes)[0]
+        self._expect(phases, self._nodes.env.now + self._until_free(max(self.length - executed, 1)))
         if not self.resizing:
             self.enter(RESIZING)
         self.owner.process.interrupt(_GOES_ON)
-
-
-class OccupyingGang(DedicatedGang):
-    """A gang that occupies its nodes before and after it executes: for its start-up, and for the epilog."""
-
-    # It counts as restoring until it has started up, and as stopping in its epilog, in which nothing stops it but a failure.
-    # What is resumed on the nodes whose memory has it is started up already, and what is suspended there stays so.
-
-    __slots__ = ("_cleans", "_startup")
-
-    def __init__(self, owner: JobInSystem, nodes: DedicatedNodes, columns: NodeSet, terms: Terms) -> None:
-        super().__init__(owner, nodes, columns, terms)
-        self._cleans = False  # whether it is in its epilog
-        self._startup = 0
-        self._plan_startup()
-
-    def _plan_startup(self) -> None:
-        """Plan to start up on its nodes, before all else but booting, and the epilog."""
-        job, costs, suspended_on = self.owner.row, self._nodes.run.costs, self.owner.suspended_on
-        self._startup = costs.startup(job, self.nodes) if suspended_on is None or suspended_on != self.columns else 0
-        self.expected_end += self._startup + costs.epilog(job, self.nodes)
-        if self._startup:
-            self._since = None
-            if self.state is RUNNING:
-                self.state = RESTORING
-
-    def migrate_to(self, columns: NodeSet) -> None:
-        DedicatedGang.migrate_to(self, columns)
-        if self.fetching:  # it begins anew there
-            self._plan_startup()
-
-    def _get_ready(self) -> Generator[Event, object, None]:
-        if self._boots:
-            yield from self._boot()
-        if self._startup:
-            with self._held(Account.STARTUP):
-                yield Timeout(self._nodes.env, self._startup)
-            self._startup = 0
-        yield from DedicatedGang._get_ready(self)
-
-    def _execute(self, until: int) -> Generator[Event, object, None]:
-        yield from DedicatedGang._execute(self, until)
-        if self._executed >= self.duration and (epilog := self.epilog(self.outcome)):
-            self.enter(STOPPING)
-            yield from self._clean(epilog)
-
-    def _clean(self, ticks: int) -> Generator[Event, object, None]:
-        self._cleans = True
-        if ticks:
-            with self._held(Account.EPILOG):
-                yield Timeout(self._nodes.env, ticks)
-
-    def epilog(self, how: Status) -> int:
-        if self._cleans or self._boots or how in (Status.FAILED, Status.SUSPENDED):
-            return 0
-        return self._nodes.run.costs.epilog(self.owner.row, self.nodes)
-
-    def _leave(self) -> Generator[Event, object, None]:
-        while not self._cleans:  # again if it is killed before it was saved, or a node fails
-            with suppress(Interrupt):
-                yield from self._save()
-                yield from self._clean(self.epilog(self.outcome))
-
-    def stop(self, how: Status) -> bool:
-        if self._cleans:
-            if how is not Status.FAILED:
-                raise DecisionError(f"job {self.job.id} cannot be stopped: it has ended, and its nodes are in the epilog")
-            self.owner.process.interrupt(how)  # what has been saved is saved: it only leaves its nodes
-            return True
-        frees_nodes = DedicatedGang.stop(self, how)
-        if not self.epilog(how):
-            return frees_nodes
-        if not self.stopping:
-            self.enter(RETURNING if self.state is RESTORING else STOPPING)
-        return False
 
 
 class DedicatedNodes:
@@ -374,47 +322,21 @@ class DedicatedNodes:
 
     slice_log = None  # nothing is sliced
 
-    def __init__(self, run: RunContext) -> None:
-        self.run = run
-        self.env, self.pool, self.saved, self.ledger, self.records = run.env, run.pool, run.saved, run.ledger, run.records
-        self._charge = charge = run.machine.checkpointing.restart_charge
+    def __init__(
+        self, env: Clock, machine: Machine, phases: Phases, pool: NodePool, saved: SavedWork, store: Store, ledger: Ledger,
+        records: JobRecords, windows: Windows | None, running: Mapping[int, Execution],
+    ) -> None:  # fmt: skip
+        self.env, self.phases, self.pool, self.saved, self.store = env, phases, pool, saved, store
+        self.ledger, self.records, self.windows, self._running = ledger, records, windows, running
+        self.round = machine.round
+        charge = machine.checkpointing.restart_charge
         self.is_settled = charge != "on-start"
-        self._gang: type[DedicatedGang] = OccupyingGang if run.costs.occupy else DedicatedGang
+        self.occupy = phases.occupy
+        # Whether more than the start may be planned of a job of which nothing is saved.
+        self._plans = phases.transfers.are_periodic or self.occupy or machine.idle_off is not None or self.is_settled
+        self._gang: type[DedicatedGang] = DedicatedGang
         if self.is_settled:
             self._gang = PayingInRounds if charge == "every-round" else RechargedGang
-        self.store = run.store
-
-    def shared_in_time(self, down: Iterable[int]) -> TimeSharing:
-        """Return time sharing of the same nodes, of which some are down; gangs in rows go on without a restart."""
-        if self.is_settled:
-            raise DecisionError(
-                f"nodes cannot be shared in time where restarts are charged {self._charge} (Checkpointing.restart_charge), "
-                "because gangs in rows go on without a restart; use 'on-start'"
-            )
-        if self.run.switched_off is not None:
-            raise DecisionError("nodes cannot be shared in time where idle ones are switched off (Machine.idle_off_s)")
-        if self.run.costs.occupy:
-            raise DecisionError(
-                "nodes cannot be shared in time where jobs have a start-up or an epilog (startup_s, epilog_s of Machine or Job)"
-            )
-        if self.run.speeds is not None:
-            raise DecisionError("nodes cannot be shared in time where they differ in speed (NodeType.speed)")
-        if len(self.run.machine.powers) > 1:
-            raise DecisionError("nodes cannot be shared in time where they differ in power (NodeType.power)")
-        # Runs without gangs in rows do not import the modules.
-        from clustermodel.sim.time_sharing.node_by_node import NodeByNode  # noqa: PLC0415
-        from clustermodel.sim.time_sharing.slices import ComputedSlices, KeptSlices  # noqa: PLC0415
-
-        self.pool.take_whole_machine()
-        sharing: TimeSharing
-        if self.run.node_by_node:
-            sharing = NodeByNode(self.run)
-        else:
-            keeps = self.run.machine.time_slicing.at_events == "keep" or self.run.machine.windows
-            sharing = KeptSlices(self.run) if keeps or self.run.costs.switch_of_all is None else ComputedSlices(self.run)
-        for node in down:
-            sharing.change_nodes((node, node + 1), down=True)
-        return sharing
 
     def expected_left(self, running: Mapping[int, Execution]) -> dict[int, int]:
         return expected_left(running)
@@ -427,10 +349,10 @@ class DedicatedNodes:
             elif self.saved.free is not None:
                 columns = self.pool.lowest_idle(job.queued, terms[0], self.saved.nodes_for(job))
         gang = self._gang(job, self, self.pool.take(job.queued, terms[0], columns), terms)
-        if job.image is not None or self.saved.is_busy_at_starts:
-            self.saved.begin(gang)
-        if self.pool.switched_off is not None:
-            gang.expected_end += gang.wake()
+        if self.saved.free is not None:
+            self.saved.hold(job, gang.columns, job.suspended_on)
+        if self._plans or job.image is not None:
+            gang.begin()
         return gang
 
     def migrate(self, moves: list[tuple[Execution, NodeSet]]) -> None:
@@ -441,27 +363,22 @@ class DedicatedNodes:
                 raise DecisionError(f"{refused}: it has been preempted, and still holds its nodes")
             if gang.migrating or gang.resizing:
                 raise DecisionError(f"{refused}: it has not been restarted yet where it {_moved(gang)} last")
-            if self.saved.costs.tasks_at_a_time == 0:
+            if self.phases.transfers.tasks_at_a_time == 0:
                 raise DecisionError(f"{refused}: the store takes no tasks (max_tasks_per_slice=0)")
             self.pool.give_back(gang.columns)
         for gang, columns in moves:
             self.pool.take(gang.job, gang.nodes, columns, to="migrate")
             assert isinstance(gang, DedicatedGang)
             gang.migrate_to(columns)
-            gang.expected_end += gang.wake()
             self.saved.hold(gang.owner, columns, gang.owner.suspended_on)
             self.records.moved(gang.owner.index, self.env.now, columns)
 
-    def change_nodes(self, columns: NodeSet, *, down: bool) -> None:
+    def change_nodes(self, columns: NodeSet, down: bool) -> None:
         self.pool.change_nodes(columns, down=down)
-
-    def unused(self) -> int:
-        """Return the nodes that are up and that no gang has, a bitmask."""
-        return as_mask(self.pool.idle_nodes.as_set())
 
     def settle(self, now: int) -> None:
         if self.is_settled:
-            for gang in self.run.running.values():
+            for gang in self._running.values():
                 assert isinstance(gang, RechargedGang)
                 gang.settle(now)
 
@@ -483,7 +400,7 @@ class RechargedGang(DedicatedGang):
 
     def __init__(self, owner: JobInSystem, nodes: DedicatedNodes, columns: NodeSet, terms: Terms) -> None:
         super().__init__(owner, nodes, columns, terms)
-        self._restart = nodes.saved.costs.in_all(owner, terms[0])[1]
+        self._restart = nodes.phases.transfers.in_all(owner, terms[0])[1]
 
     def settle(self, now: int) -> None:
         if self._since is not None:
@@ -512,14 +429,17 @@ class PayingInRounds(RechargedGang):
 
     def __init__(self, owner: JobInSystem, nodes: DedicatedNodes, columns: NodeSet, terms: Terms) -> None:
         super().__init__(owner, nodes, columns, terms)
-        self._round = length = nodes.run.machine.round
+        self._round = length = nodes.round
         if self._restart >= length:
             raise SpecificationError(
                 f"Machine.round_s: {to_seconds(length):g} is not allowed for job {owner.queued.id}, whose restart takes "
                 f"{to_seconds(self._restart):g} s in every round; it must be longer"
             )
         self._charged_until = self.start
-        self.expected_end = self._end(self.start, self.length)
+
+    def _until_free(self, ticks: int) -> int:
+        now = self._nodes.env.now
+        return self._end(now, ticks) - now
 
     def _execute(self, until: int) -> Generator[Event, object, None]:
         assert self._since is not None

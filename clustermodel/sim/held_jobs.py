@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from clustermodel.arrays import IntArray
+from clustermodel.machine.machine import Machine
 from clustermodel.machine.node_set import NodeSet, as_mask, from_mask
 from clustermodel.plans.by_node import ANY, Layout
-from clustermodel.sim.events import AlarmClock
-from clustermodel.sim.job_process import JobInSystem, progress
+from clustermodel.sim.events import AlarmClock, Clock
+from clustermodel.sim.job_process import Execution, JobInSystem, progress
+from clustermodel.sim.node_pool import NodePool
+from clustermodel.sim.node_requests import NodeRequests
 from clustermodel.sim.rules import Rule
+from clustermodel.sim.saved_work import SavedWork
 from clustermodel.site.concerns import Concerns, Facts
 from clustermodel.site.limits import BITS, Limits
 from clustermodel.site.site import Site
 from clustermodel.ticks import NEVER
 from clustermodel.workload.dependencies import Singletons
 from clustermodel.workload.job import DEPENDENCIES
-
-if TYPE_CHECKING:
-    from clustermodel.sim.simulation import RunContext
 
 AFTER, AFTER_OK, AFTER_NOT_OK, AFTER_ANY, ALONE = range(len(DEPENDENCIES) + 1)
 _RUNNING, _NODES, _PROCESSORS, _NODE_TIME, _PROCESSOR_TIME, _SUBMITTED, _WALL_TIME, _JOB_NODES, _JOB_PROCESSORS = BITS.values()
@@ -99,10 +100,14 @@ class HeldJobs(Rule):
         # Counters whose room changes although no job of theirs leaves: as time passes, or with the nodes that are idle.
         self.changing: dict[int, _Counter] = {}
 
-    def begin(self, run: RunContext, alarm: AlarmClock) -> None:
+    def begin(
+        self, env: Clock, machine: Machine, alarm: AlarmClock, running: Mapping[int, Execution], pool: NodePool,
+        saved: SavedWork, requests: NodeRequests | None, rows: int,
+    ) -> None:  # fmt: skip
         """Be told of the run, and of the alarm at which it looks after :meth:`due`."""
-        self._run, self._alarm = run, alarm
-        self._shares_nodes = run.machine.has_shared_nodes
+        self._env, self._alarm, self._running, self._pool, self._saved = env, alarm, running, pool, saved
+        self._requests, self._rows, self._quantum = requests, rows, machine.time_slicing.quantum
+        self._shares_nodes = machine.has_shared_nodes
         self._awaits_cycle = False  # whether a job has been released for nodes that are idle
         self._settled = 0  # when gangs in rows were last brought up to date
 
@@ -215,10 +220,10 @@ class HeldJobs(Rule):
         """
         if not self.changing:
             return []
-        now = self._run.env.now
+        now = self._env.now
         if cycled:
             self._settled = now
-        elif self._run.rows and self._settled < now:  # what gangs in rows have executed until now a cycle tells
+        elif self._rows and self._settled < now:  # what gangs in rows have executed until now a cycle tells
             self._alarm.set(now)
             return []
         self._awaits_cycle = False
@@ -297,7 +302,7 @@ class HeldJobs(Rule):
                 if counter.processors + nodes > most:
                     return False
             elif bit & _TIMES:
-                if self._run.rows and self._settled < self._run.env.now:
+                if self._rows and self._settled < self._env.now:
                     return False
                 if self._time(counter, bit) + self._demand(job, bit) > most:
                     return False
@@ -315,7 +320,7 @@ class HeldJobs(Rule):
 
     def _time(self, counter: _Counter, bit: int) -> int:
         """Return the sum of nodes, or processors, x remaining time of the jobs counted."""
-        now, running = self._run.env.now, self._run.running
+        now, running = self._env.now, self._running
         time = 0
         for number, job in counter.members.items():
             left = max(job.row.estimate - job.saved, 0)
@@ -346,7 +351,7 @@ class HeldJobs(Rule):
 
     def _falls_to(self, counter: _Counter, bit: int, allowed: int) -> int:
         """Return when the sum of nodes x remaining time has fallen to what is ``allowed``; -1: it has already."""
-        now, running = self._run.env.now, self._run.running
+        now, running = self._env.now, self._running
         time = self._time(counter, bit)
         if time <= allowed:
             return -1
@@ -364,7 +369,7 @@ class HeldJobs(Rule):
         if in_rows:  # at the earliest; where there was no room then, a slice of other gangs may be running
             ticks = -(-(time - allowed) // in_rows)
             if counter.rung == now == self._settled:
-                ticks = max(ticks, self._run.machine.time_slicing.quantum)
+                ticks = max(ticks, self._quantum)
             return max(self._settled + ticks, now)
         at, rate = now, 0
         for change, by in sorted(changes):
@@ -403,8 +408,8 @@ class HeldJobs(Rule):
 
     def _fits_on(self, job: JobInSystem, nodes: int) -> bool:
         """Return whether a job fits on so many nodes of the empty machine."""
-        assert self._run.requests is not None
-        of_machine, queued = self._run.requests.nodes, job.queued
+        assert self._requests is not None
+        of_machine, queued = self._requests.nodes, job.queued
         layout = queued.layout
         queued.layout = Layout(self._layout(job).per_node, nodes)
         fits = of_machine.choose_of(queued, queued.nodes, of_machine.total, queued.sets_allowed()) is not None
@@ -413,14 +418,14 @@ class HeldJobs(Rule):
 
     def _most_nodes(self, job: JobInSystem) -> int:
         """Return the largest number of nodes that a job may have."""
-        assert self._run.requests is not None
+        assert self._requests is not None
         per_node, most_nodes = self._layout(job)
-        most = min(job.row.nodes // (per_node or 1), self._run.requests.nodes.count)
+        most = min(job.row.nodes // (per_node or 1), self._requests.nodes.count)
         return min(most, most_nodes) if most_nodes else most
 
     def _nodes_of(self, job: JobInSystem) -> int:
         """Return how many nodes a job has, or while it waits, may have."""
-        gang = self._run.running.get(job.row.id)
+        gang = self._running.get(job.row.id)
         if gang is not None:
             return self._mask_of(gang.columns).bit_count()
         claimed, mask = self._claims.get(job.row.id, (0, 0))
@@ -428,8 +433,8 @@ class HeldJobs(Rule):
 
     def _mask_of(self, columns: NodeSet) -> int:
         """Return the nodes of some processors, a bitmask of nodes."""
-        assert self._run.requests is not None
-        nodes = self._run.requests.nodes
+        assert self._requests is not None
+        nodes = self._requests.nodes
         return sum([1 << node for node, _ in nodes.split(columns, 0)])
 
     def _choose_nodes(self, job: JobInSystem, counters: list[_Counter], *, settled: bool) -> bool:
@@ -441,7 +446,7 @@ class HeldJobs(Rule):
         for counter in counters:
             mask, claimed = 0, 0
             for number, other in counter.members.items():
-                if (gang := self._run.running.get(number)) is not None:
+                if (gang := self._running.get(number)) is not None:
                     mask |= self._mask_of(gang.columns)
                 else:
                     nodes, own = self._claims.get(number, (self._most_nodes(other), 0))
@@ -453,10 +458,10 @@ class HeldJobs(Rule):
             return True
         if not settled or self._awaits_cycle:  # the next cycle may take nodes that are idle now
             return False
-        run, queued = self._run, job.queued
-        assert run.requests is not None
-        of_machine = run.requests.nodes
-        free = of_machine.free(run.pool.idle_nodes.as_set(), None if run.saved.free is None else run.saved.free.by_node())
+        queued = job.queued
+        assert self._requests is not None
+        of_machine = self._requests.nodes
+        free = of_machine.free(self._pool.idle_nodes.as_set(), None if self._saved.free is None else self._saved.free.by_node())
         idle = free[: of_machine.count].tolist()
         for allowed in queued.sets_allowed():
             may_have = of_machine.having(allowed).tolist()
@@ -477,8 +482,8 @@ class HeldJobs(Rule):
 
     def _processors_of(self, nodes: int, allowed: NodeSet | None) -> NodeSet:
         """Return the processors of some nodes, a bitmask of nodes, that a job may have."""
-        assert self._run.requests is not None
-        first, mask = self._run.requests.nodes.first, 0
+        assert self._requests is not None
+        first, mask = self._requests.nodes.first, 0
         for node in range(nodes.bit_length()):
             if nodes >> node & 1:
                 mask |= (1 << first[node + 1]) - (1 << first[node])

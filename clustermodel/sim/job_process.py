@@ -40,9 +40,6 @@ ALLOWED: Final = {
     RETURNING: (),
 }
 """Which states of a run attempt may follow which.  It may end in any of them: its outcome says how."""
-Overhead = tuple[Account, int]  # what a gang spends time on without executing, and for how long, ticks
-
-
 Terms = tuple[int, int, int, Status]
 """On what terms a run attempt starts: on how many nodes, how long it executes, how long the scheduler expects it to (ticks),
 and how it ends if nothing stops it."""
@@ -80,17 +77,16 @@ def image_after(
             return None, total
 
 
-class ResizeCost(NamedTuple):
-    """What a resize costs: a time, or transfers at the checkpoint store of so many tasks each, ticks."""
+class Phase(NamedTuple):
+    """A part of a run attempt, which is a list of phases: see :mod:`clustermodel.sim.phases`."""
 
-    ticks: int
-    transfers: tuple[tuple[int, int], ...] = ()
+    account: Account  # what the time of the gang's nodes is charged to
+    ticks: int  # how long it lasts, or one round of a transfer if the checkpoint store has room at once; how long it executes
+    tasks: int = 0  # of a transfer, how many are written to the checkpoint store, or read; 0: it is none
+    interruptible: bool = True  # whether the gang can be stopped, but by a failure
 
 
-NO_RESIZE: Final = ResizeCost(0)
-
-
-class Phase:
+class Segment:
     """What the gang of a malleable job has executed on one number of nodes, in one run attempt; ticks of these nodes."""
 
     __slots__ = ("attempt", "executed", "nodes", "stored")
@@ -106,14 +102,14 @@ class JobInSystem:
     """All that the mechanism knows of a job between its submission and its completion."""
 
     __slots__ = (
-        "attempts", "execution", "image", "index", "is_cancelled", "memory_on", "most_saved", "phases", "process", "queued",
-        "row", "run_time", "sizes", "without_progress",
+        "attempts", "execution", "image", "index", "is_cancelled", "memory_on", "most_saved", "process", "queued",
+        "row", "run_time", "segments", "sizes", "without_progress",
     )  # fmt: skip
     __deletable__ = ("execution",)  # as compiled classes want to know
 
     process: JobProcess  # the job's life
     execution: Execution  # its latest run attempt
-    phases: list[Phase]  # of a malleable job, those that are over
+    segments: list[Segment]  # of a malleable job, those that are over
 
     def __init__(self, row: JobRow, index: int) -> None:
         memory = row.memory if row.memory > 0 else 0
@@ -134,7 +130,7 @@ class JobInSystem:
         """Make it malleable, on a machine of which so many nodes can be in use at a time."""
         of_sets = [nodes if allowed is None else count(allowed) for allowed in self.queued.sets_allowed()]
         most = max(of_sets) if sizes.most == UNSET else min(sizes.most, max(of_sets))
-        self.sizes, self.phases = Sizes(max(sizes.least, 1), most, sizes.resize), []
+        self.sizes, self.segments = Sizes(max(sizes.least, 1), most, sizes.resize), []
         self.queued.sizes = self.sizes.least, most
 
     @property
@@ -143,10 +139,10 @@ class JobInSystem:
         return self.image.work if self.image is not None else 0
 
     def store_all(self) -> None:
-        """Note that all that it has executed in phases that are over is in the checkpoint store."""
+        """Note that all that it has executed in segments that are over is in the checkpoint store."""
         if self.sizes is not None:
-            for phase in self.phases:
-                phase.stored = phase.executed
+            for segment in self.segments:
+                segment.stored = segment.executed
 
     @property
     def suspended_on(self) -> NodeSet | None:
@@ -191,33 +187,21 @@ class Execution(RunningJob):
     def executed(self) -> int:
         """Return how long it has executed, ticks of its present number of nodes: this run attempt alone."""
 
-    def overhead_left(self) -> int:
-        """Return its pending overhead, ticks of its own slices; 0 on dedicated nodes: ``expected_end`` has it."""
-        return 0
-
     def overhead_to_come(self) -> int:
-        """Return its pending overhead and its periodic checkpoints to come, ticks of its own slices."""
+        """Return its pending overhead and periodic checkpoints, ticks of its own slices; ``expected_end`` has other ones."""
         return 0
 
     @abstractmethod
-    def begin_by_restoring(self, overheads: list[Overhead]) -> None:
-        """Restore what was saved of the job before it executes, for ``overheads`` if the checkpoint store has room at once."""
+    def begin(self) -> None:
+        """Plan its phases: what it spends before it executes, and its periodic checkpoints."""
 
     @abstractmethod
-    def plan_checkpoints(self, interval: int | None, ticks: int) -> None:
-        """Be checkpointed whenever it has executed for ``interval``, which takes ``ticks`` if the store has room at once."""
+    def leaving(self, how: Status) -> list[Phase]:
+        """Return what it still spends if it is stopped now."""
 
-    def resize_to(self, columns: NodeSet, nodes: int, executed: int, cost: ResizeCost) -> None:
-        """Go on with another number of nodes, after what that costs; of this number, it has executed for so many ticks."""
+    def resize_to(self, columns: NodeSet, nodes: int, executed: int, phases: list[Phase]) -> None:
+        """Go on with another number of nodes, after ``phases``; of this number, it has executed for so many ticks."""
         raise NotImplementedError  # gangs in rows cannot
-
-    def wake(self) -> int:
-        """Wait, before all else, until those of its nodes have booted that were off; return how long that takes, ticks."""
-        return 0
-
-    def epilog(self, how: Status) -> int:
-        """Return for how long it occupies its nodes after it has executed, and saved what it is to save, ticks."""
-        return 0
 
     @abstractmethod
     def stop(self, how: Status) -> bool:

@@ -5,23 +5,27 @@ Nothing here depends on what the policy does, so all policies see the same failu
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import Final
 
 from simpy import Event
 
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.machine.failure import Failure
-from clustermodel.machine.node_set import from_members, holds_any
+from clustermodel.machine.machine import Machine
+from clustermodel.machine.node_set import NodeSet, from_members, holds_any
+from clustermodel.plans.windows import Windows
 from clustermodel.policies.view import Outage
-from clustermodel.recording.ledger import Account
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.ledger import Account, Ledger, UnusedNodes
 from clustermodel.recording.run_attempts import Status
+from clustermodel.sim.events import Clock, InstantSettled
 from clustermodel.sim.job_process import Execution, JobInSystem, needs_any
-from clustermodel.sim.resizing import discard_saved
+from clustermodel.sim.node_pool import NodePool
+from clustermodel.sim.power_cap import PowerCap
+from clustermodel.sim.saved_work import SavedWork
+from clustermodel.sim.segments import discard_saved
 from clustermodel.ticks import NEVER, duration_to_ticks, to_seconds
-
-if TYPE_CHECKING:
-    from clustermodel.sim.simulation import RunContext
 
 MOST_ATTEMPTS: Final = 10_000  # run attempts of a job, one after the other, that save nothing of it, after which a run ends
 MOST_FAILURES: Final = 200_000  # failures of nodes, one after the other, during which no job starts, after which a run ends
@@ -55,24 +59,25 @@ def require_progress(job: JobInSystem, policy: str) -> None:
 class NodeStates:
     """Which nodes are down, and which fail or are repaired at the present instant."""
 
-    def __init__(self, run: RunContext) -> None:
-        failures = run.machine.failures
+    def __init__(
+        self, env: Clock, machine: Machine, settled: InstantSettled, ledger: Ledger, unused: UnusedNodes, records: JobRecords,
+        cap: PowerCap | None, windows: Windows | None, saved: SavedWork, pool: NodePool, jobs: Mapping[int, JobInSystem],
+    ) -> None:  # fmt: skip
+        failures = machine.failures
         # The outages of the nodes that are down, or out of service because of the power cap, by node.
         self.down: dict[int, Outage] = {}
         self.broken = 0  # number of nodes that have failed and are not repaired
         self.changing = False  # whether nodes fail or are repaired at the present instant
         self.without_start = 0  # failures since the last start of a job
-        self._run = run
-        self._env, self._ledger, self._records = run.env, run.ledger, run.records
+        self._env, self._settled, self._ledger, self._unused, self._records = env, settled, ledger, unused, records
+        self._cap, self._windows, self._saved, self._pool, self._jobs = cap, windows, saved, pool, jobs
         self._mean_repair = 0 if failures is None else duration_to_ticks(failures.mean_repair_s)  # how long an outage may last
-        self._failing: list[int] = []  # nodes that fail at the present instant, and that gangs may still hold
+        self.failing: list[int] = []  # nodes that fail at the present instant, and that gangs may still hold
         self._repaired: list[int] = []  # nodes that are up again
-        self.uncharged: list[tuple[int, Account, int]] = []  # when how many more nodes were down, or reserved, or off
-        self._cap = run.cap
-        self._out: list[int] = [] if run.cap is None else run.cap.first_out  # nodes to take out of service when the run begins
+        self._out: list[int] = [] if cap is None else cap.first_out  # nodes to take out of service when the run begins
         if self._out:
             self.changing = True
-            run.settled.is_armed = True
+            settled.is_armed = True
 
     def follow(self, failures: Iterable[Failure]) -> Generator[Event, object, None]:
         """Let nodes fail and be repaired, for as long as the run lasts: a process."""
@@ -85,7 +90,7 @@ class NodeStates:
                 )
             if time > self._env.now:
                 yield self._env.timeout(time - self._env.now)
-            self._change(self._failing, node)
+            self._change(self.failing, node)
             self._env.process(self._repair(node, repair))
 
     def _repair(self, node: int, ticks: int) -> Generator[Event, object, None]:
@@ -96,26 +101,17 @@ class NodeStates:
         """Let the coordinator change nodes when everything else of the instant is known."""
         nodes.append(node)
         self.changing = True
-        self._run.settled.is_armed = True
+        self._settled.is_armed = True
 
     def hit(self, running: Iterable[Execution]) -> list[Execution]:
-        """Return the gangs that have a task, or their image, on a failing node; let those that may go on with their others."""
-        hit = [gang for gang in running if needs_any(gang, self._failing)] if self._failing else []
-        if self._run.machine.on_failure == "requeue":
-            return hit
-        resizes, stopped = self._run.resizes, []
-        for gang in hit:
-            if resizes.may_shrink(gang, self._failing):
-                resizes.shrink(gang, self._failing)
-            else:
-                stopped.append(gang)
-        return stopped
+        """Return the gangs that have a task, or their image, on a failing node."""
+        return [gang for gang in running if needs_any(gang, self.failing)] if self.failing else []
 
-    def carry_out(self) -> tuple[list[Outage], list[Outage]]:
+    def carry_out(self, change_nodes: Callable[[NodeSet, bool], None]) -> tuple[list[Outage], list[Outage]]:
         """Take failing nodes, which no gang holds any more, down, put repaired ones up; return the outages of both."""
-        now, sharing = self._env.now, self._run.sharing
-        failing, repaired = sorted(self._failing), sorted(self._repaired)
-        self._failing.clear()
+        now = self._env.now
+        failing, repaired = sorted(self.failing), sorted(self._repaired)
+        self.failing.clear()
         self._repaired.clear()
         self.changing = False
         for node in failing:
@@ -124,8 +120,8 @@ class NodeStates:
             self._records.node_repaired(node, now)
         if change := len(failing) - len(repaired):
             self.broken += change
-            self.put_off(now, Account.DOWN, change)
-        if (switched_off := self._run.switched_off) is not None:
+            self._unused.put_off(now, Account.DOWN, change)
+        if (switched_off := self._pool.switched_off) is not None:
             switched_off.taken(from_members(failing))
             switched_off.idle(from_members(repaired))
         leaving, entering = dict.fromkeys(failing, False), repaired  # nodes that leave service, perhaps for good
@@ -134,30 +130,18 @@ class NodeStates:
             leaving.update(dict.fromkeys(self._out, True))
             self._out.clear()
         for node, for_good in leaving.items():
-            known = 0 if (reservations := self._run.reservations) is None else reservations.windows.down_until(node, now)
+            known = 0 if self._windows is None else self._windows.down_until(node, now)
             self.down[node] = Outage(node, now, NEVER if for_good else known or now + self._mean_repair)
-            sharing.change_nodes((node, node + 1), down=True)
+            change_nodes((node, node + 1), True)
         outages = [self.down[node] for node in leaving], [self.down.pop(node) for node in entering]
         for node in entering:
-            sharing.change_nodes((node, node + 1), down=False)
+            change_nodes((node, node + 1), False)
         return outages
-
-    def put_off(self, now: int, account: Account, nodes: int) -> None:
-        """Note that so many more nodes, or fewer, are to be charged to an account instead of *idle* from now on."""
-        self.uncharged.append((now, account, nodes))
-
-    def charge(self) -> None:
-        """Charge nodes to *down* instead of *idle* from when they failed, and back from when they were repaired."""
-        # While no job is in the system, that is put off until the next submission: the books end with the last job.
-        for time, account, nodes in self.uncharged:
-            self._ledger.hold(time, account, nodes)
-            self._ledger.hold(time, Account.IDLE, -nodes)
-        self.uncharged.clear()
 
     def discard_images(self, failed: Iterable[Outage]) -> None:
         """Discard what is suspended in the memory of nodes that have failed; the jobs go on from the checkpoint store."""
         nodes = {outage.node for outage in failed}
-        for job in [self._run.jobs[job_id] for job_id in self._run.pool.waiting]:
+        for job in [self._jobs[job_id] for job_id in self._pool.waiting]:
             if (image := job.image) is not None and image.columns and holds_any(image.columns, nodes):
                 self.discard_image(job)
 
@@ -166,8 +150,8 @@ class NodeStates:
         image = job.image
         assert image is not None
         if job.sizes is not None:
-            self._run.saved.lose(job)
-            discard_saved(self._run, job)
-        elif discarded := self._run.saved.lose(job):
+            self._saved.lose(job)
+            discard_saved(job, Status.FAILED, self._records, self._ledger)
+        elif discarded := self._saved.lose(job):
             self._records.discarded(job.index, discarded)
             self._ledger.charge_work(-image.nodes * discarded, image.nodes * discarded)

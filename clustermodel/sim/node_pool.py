@@ -5,7 +5,7 @@ queue (``simpy.Resource``) would be a scheduling policy of its own, and one requ
 as soon as two gangs hold a part each of what both need.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from clustermodel.errors import DecisionError
 from clustermodel.machine.machine import Machine
@@ -53,6 +53,7 @@ class NodePool:
         self.allocation = Allocation(machine.node_sizes[0], machine.allocation) if machine.has_shared_nodes else None
         self.down = 0  # number of nodes that are out of service
         self.switched_off: SwitchedOff | None = None  # which of them are, where idle ones are switched off
+        self.in_rows: Callable[[], int] | None = None  # which nodes no gang has, where nodes are shared in time
         # Jobs that have asked for nodes since the last cycle, for the first time and again.
         self.submitted: list[QueuedJob] = []
         self.requeued: list[QueuedJob] = []
@@ -132,6 +133,10 @@ class NodePool:
         self.idle_nodes.give_back(columns)
         if self.switched_off is not None:
             self.switched_off.idle(columns)
+
+    def unused(self) -> int:
+        """Return the nodes that are up and that no gang has, a bitmask."""
+        return as_mask(self.idle_nodes.as_set()) if self.in_rows is None else self.in_rows()
 
     def take_whole_machine(self) -> None:
         """Hand all nodes, including failed ones, to the time-slice process for the rest of the run."""

@@ -12,7 +12,9 @@ from clustermodel.machine.machine import Machine
 from clustermodel.machine.node_set import NodeSet, as_mask, from_mask, is_node_set, lowest, text
 from clustermodel.plans.by_node import Layout, Nodes
 from clustermodel.policies.view import QueuedJob
+from clustermodel.sim.job_process import JobInSystem
 from clustermodel.sim.node_pool import NodePool, may_have, one_of
+from clustermodel.sim.power_cap import PowerCap
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.validation import require, to_gib
 from clustermodel.workload.job import Demand, Demands, JobRow
@@ -114,10 +116,20 @@ def requests_of(machine: Machine, demands: Demands, *, by_node: bool = False) ->
 
 
 class NodeChoice:
-    """Which idle nodes a job would have if it started now."""
+    """Which idle nodes a job would have if it started now, and whether it can start on some at all."""
 
-    def __init__(self, pool: NodePool, saved: SavedWork, requests: NodeRequests | None) -> None:
-        self._pool, self._saved, self._requests = pool, saved, requests
+    def __init__(self, pool: NodePool, saved: SavedWork, requests: NodeRequests | None, cap: PowerCap | None) -> None:
+        self._pool, self._saved, self._requests, self._cap = pool, saved, requests, cap
+
+    def fits_alone(self, job: JobInSystem, nodes: int, mask: int) -> bool:
+        """Return whether a job could start on these nodes, a bitmask, if nothing else was on the machine."""
+        if (stays_on := self._saved.must_stay_on(job)) is not None and as_mask(stays_on) & ~mask:
+            return False
+        if self._requests is not None:
+            return self._requests.fits_alone(job.queued, nodes, from_mask(mask))
+        if self._saved.of_empty is not None:
+            mask &= self._saved.of_empty.nodes_with(job.queued.memory)
+        return (mask.bit_count() if self._cap is None else self._cap.most((from_mask(mask),))) >= nodes
 
     def idle_for(self, job: QueuedJob, nodes: int, sets: Iterable[NodeSet | None]) -> NodeSet | None:
         """Return so many idle nodes, in the first of some sets; ``None`` where the job does not fit."""

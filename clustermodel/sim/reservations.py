@@ -6,27 +6,61 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from heapq import heappop, heappush
 from math import gcd
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from clustermodel.errors import DecisionError
+from clustermodel.machine.machine import Machine
 from clustermodel.machine.node_set import NodeSet, as_mask, from_mask, text
 from clustermodel.plans.windows import Windows
 from clustermodel.policies.view import QueuedJob, RunningJob
-from clustermodel.recording.ledger import Account
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.ledger import Account, UnusedNodes
 from clustermodel.recording.run_attempts import Status
-from clustermodel.sim.events import AlarmClock
+from clustermodel.sim.events import AlarmClock, Clock, InstantSettled
 from clustermodel.sim.job_process import Execution, JobInSystem
-from clustermodel.sim.resizing import times_on
+from clustermodel.sim.node_failures import NodeStates
+from clustermodel.sim.node_pool import NodePool
+from clustermodel.sim.node_requests import NodeChoice
+from clustermodel.sim.phases import Phases
+from clustermodel.sim.power_cap import PowerCap
 from clustermodel.sim.rules import Rule
+from clustermodel.sim.segments import JobTimes
 from clustermodel.ticks import NEVER, to_seconds
 from clustermodel.validation import require
 from clustermodel.workload.job import Demand, Demands, JobRow
 
-if TYPE_CHECKING:
-    from clustermodel.sim.simulation import RunContext
-
-MOST_PHASES: Final = 1000  # after which a policy that decides at times of its own is not waited for any longer
+MOST_OFFSETS: Final = 1000  # after which a policy that decides at times of its own is not waited for any longer
 _Bars = tuple[list[int], list[NodeSet | None]]  # begins of windows, and what a job may have that ends by the first, second, ...
+
+
+class KeptFree:
+    """The nodes that no gang has and that windows keep free."""
+
+    def __init__(
+        self, env: Clock, windows: Windows, pool: NodePool, cap: PowerCap | None, unused: UnusedNodes, records: JobRecords,
+        jobs: Mapping[int, JobInSystem],
+    ) -> None:  # fmt: skip
+        self._env, self._windows, self._pool, self._cap = env, windows, pool, cap
+        self._unused, self._records, self._jobs = unused, records, jobs
+        self._charged = 0  # how many are charged as reserved
+
+    def number(self) -> int:
+        """Return how many there are now; those that are switched off do not count."""
+        if not (reserved := self._windows.reserved(self._env.now)):
+            return 0
+        unused = self._pool.unused() | (0 if self._cap is None else self._cap.spare)
+        off = 0 if self._pool.switched_off is None else self._pool.switched_off.off
+        return (reserved & unused & ~off).bit_count()
+
+    def charge(self) -> None:
+        """Charge them from now on."""
+        now, number = self._env.now, self.number()
+        if number != self._charged:
+            self._unused.put_off(now, Account.RESERVED, number - self._charged)
+            self._records.kept_free(now, number)
+            self._charged = number
+        if self._jobs:
+            self._unused.charge()
 
 
 class Reservations(Rule):
@@ -37,24 +71,29 @@ class Reservations(Rule):
     # Where gangs share nodes in time, in `rows` rows, jobs are expected to leave them as late as they may; 0: they do not.
     # Jobs start at multiples of `step` ticks only.
 
-    def __init__(self, run: RunContext, demands: Demands, rows: int, step: int) -> None:
-        machine, charge = run.machine, run.machine.checkpointing.restart_charge
-        must = "it must be 'on-start'"
+    def __init__(
+        self, env: Clock, settled: InstantSettled, machine: Machine, windows: Windows, demands: Demands, records: JobRecords,
+        jobs: Mapping[int, JobInSystem], running: Mapping[int, Execution], pool: NodePool, choice: NodeChoice, phases: Phases,
+        times: JobTimes, states: NodeStates, kept_free: KeptFree, rows: int, step: int,
+    ) -> None:  # fmt: skip
+        charge, must = machine.checkpointing.restart_charge, "it must be 'on-start'"
         require(charge == "on-start", "Checkpointing.restart_charge", charge, must, " where nodes are kept free")
+        self._env, self._settled, self._records, self._jobs, self._running = env, settled, records, jobs, running
+        self._pool, self._choice, self._phases, self._times = pool, choice, phases, times
+        self._states, self._kept_free = states, kept_free
         self._rows, self._time_slicing, self._step = rows, machine.time_slicing, max(step, 1)
-        self.windows: Final = Windows(machine.windows, len(machine.reservations))
+        self.windows: Final = windows
         # After how many turns of all windows these begin as long after a multiple of the step again.
-        self._phases = min(self._step // gcd(self._step, self.windows.period), MOST_PHASES) if self.windows.period else 1
+        self._offsets = min(self._step // gcd(self._step, windows.period), MOST_OFFSETS) if windows.period else 1
         self.changed = False  # whether one begins or ends at the present instant
-        self._run, self._specified = run, machine.reservations
+        self._specified = machine.reservations
         # Reservations that jobs name.
         asked = [demand.reservation for demand in demands if demand is not None and demand.reservation is not None]
         self._by_name = {name for names in asked for name in names.split(",")}
         self._whole = (1 << machine.processors) - 1
-        self._alarm = AlarmClock(run.env, self._ring)
+        self._alarm = AlarmClock(env, self._ring)
         # How often since a gang last ran, a node was down or a job joined the queue, and all that is there once is over.
         self._rung = 0
-        self._kept_free = 0  # idle nodes that are reserved
         self._last_starts: list[
             tuple[int, int]
         ] = []  # heap of the last times at which jobs can start, where there are, and ids
@@ -64,7 +103,7 @@ class Reservations(Rule):
     def admits(self, job: JobInSystem) -> bool:
         """Return whether windows let a job start at any time; note it if they do not."""
         if not self.admits_later(job):
-            self._run.records.in_no_window.add(job.index)
+            self._records.in_no_window.add(job.index)
             return False
         return True
 
@@ -104,18 +143,18 @@ class Reservations(Rule):
         if submitted or requeued:
             self.wait_again()
         late: dict[int, JobInSystem] = {}
-        while self._last_starts and self._last_starts[0][0] < self._run.env.now:
+        while self._last_starts and self._last_starts[0][0] < self._env.now:
             number = heappop(self._last_starts)[1]
-            if number in self._run.pool.waiting and not self.lets_start(job := self._run.jobs[number]):
+            if number in self._pool.waiting and not self.lets_start(job := self._jobs[number]):
                 late[number] = job
         return list(late.values())
 
-    def arrange(self, waiting: Mapping[int, QueuedJob], now: int) -> bool:
+    def note_eligible(self, waiting: Mapping[int, QueuedJob], now: int) -> bool:
         """Note which nodes each waiting job may have if it starts now; return whether a reservation begins or ends."""
         changed, self.changed = self.changed, False
         if not waiting:
             return changed
-        ends = {job_id: now + self._expected(self._run.jobs[job_id]) for job_id in waiting}
+        ends = {job_id: now + self._expected(self._jobs[job_id]) for job_id in waiting}
         near = self.windows.near(now, max(ends.values()))
         known: dict[tuple[NodeSet | None, int], _Bars] = {}
         for job in waiting.values():
@@ -135,7 +174,7 @@ class Reservations(Rule):
         """Refuse a gang on nodes that it may not have, or where it would reach into a window, unless it had them before."""
         if columns == before:
             return
-        job, now = gang.job, self._run.env.now
+        job, now = gang.job, self._env.now
         ends = max(gang.expected_end, now + 1)
         if self._rows:
             left = max(gang.length - gang.executed(), 1) + gang.overhead_to_come()
@@ -147,17 +186,12 @@ class Reservations(Rule):
                 f"job {job.id} cannot run on nodes {nodes} until {until_s:g} s: they are reserved, or known to be down, before"
             )
 
-    def free_until(self, nodes: NodeSet | None, barred: int, end: int) -> NodeSet:
-        """Return which of some nodes, ``None`` for all, a job that is barred from windows may have from now until it ends."""
-        now = self._run.env.now
-        return from_mask(self._mask(nodes) & ~self.windows.barred(now, max(end - now, 1), barred))
-
     def saved_in_time(self, gang: RunningJob, suspends: bool) -> bool:
         """Return whether a gang that is checkpointed, or suspended, from now on is gone before windows on its nodes begin."""
-        saved, now, barred_from = self._run.saved, self._run.env.now, gang.job.barred
+        now, barred_from = self._env.now, gang.job.barred
         assert isinstance(gang, Execution)
         how = Status.SUSPENDED if suspends else Status.CHECKPOINTED
-        ticks = sum(ticks for _, ticks in saved.in_all(saved.saving(gang, how), gang.nodes)) + gang.epilog(how)
+        ticks = self._phases.takes(gang.leaving(how))
         begun = self.windows.barred(now, 0, barred_from)  # a gang that is there already leaves the sooner
         return (
             not self.windows.barred(now, self._stretched(ticks, gang.owner.row, gang.nodes), barred_from)
@@ -165,29 +199,15 @@ class Reservations(Rule):
             & as_mask(gang.columns)
         )
 
-    def kept_free(self) -> int:
-        """Return how many nodes that no gang has are reserved."""
-        reserved = self.windows.reserved(self._run.env.now)
-        if not reserved:
-            return 0
-        run = self._run
-        unused = run.sharing.unused() | (0 if run.cap is None else run.cap.spare)
-        return (reserved & unused & ~(0 if run.switched_off is None else run.switched_off.off)).bit_count()
-
     def after_instant(self, *, cycled: bool) -> None:
         """Charge idle nodes, also where jobs have been submitted that are held."""
         self.note()
 
     def note(self) -> None:
         """Charge idle nodes that are reserved from now on, and wait for the next begin or end."""
-        run, now, kept_free = self._run, self._run.env.now, self.kept_free()
-        if kept_free != self._kept_free:
-            run.states.put_off(now, Account.RESERVED, kept_free - self._kept_free)
-            run.records.kept_free(now, kept_free)
-            self._kept_free = kept_free
-        if run.jobs:
-            run.states.charge()
-        if run.running or run.states.broken:
+        now = self._env.now
+        self._kept_free.charge()
+        if self._running or self._states.broken:
             self.wait_again()
         change = self.windows.next_change(now)
         if self._last_starts:
@@ -199,53 +219,50 @@ class Reservations(Rule):
         """Let each window come again before none lets a job start."""
         self._rung = 0
 
-    @property
-    def decides_seldom(self) -> bool:
-        """Whether the policy decides at times of its own, which may be in none of the windows that recur."""
-        return self._step > 1 and self._alarm.at is not None
+    def gave_up(self) -> None:
+        """Let the policy be asked, as others may start now."""
+        self.changed = True
+
+    def hopeless(self, waiting: list[JobInSystem]) -> list[JobInSystem]:
+        """Return the waiting jobs that no window lets start any more, or one of those that the policy starts in none."""
+        never = [job for job in waiting if not self.lets_start(job)]
+        if not never and self._step > 1 and self._alarm.at is not None:  # it decides at times that may be in none that recur
+            never = waiting[:1]
+        if never:
+            self.wait_again()
+        return never
 
     @property
     def is_over(self) -> bool:
         """Whether no window can let a job start any more that none has let start until now, on an idle machine."""
-        return self._alarm.at is None or self._rung > 2 * self.windows.turns * self._phases
+        return self._alarm.at is None or self._rung > 2 * self.windows.turns * self._offsets
 
     def _last_start(self, job: JobInSystem, nodes: int, ticks: int) -> int:
         queued, known = job.queued, dict[int, bool]()
 
         def enough(mask: int) -> bool:
             if mask not in known:
-                known[mask] = self._are_enough(job, nodes, mask)
+                known[mask] = self._choice.fits_alone(job, nodes, mask)
             return known[mask]
 
-        last, now = self.windows.last_start, self._run.env.now
+        last, now = self.windows.last_start, self._env.now
         sets = queued.sets_allowed()
         return max([last(now, ticks, enough, self._mask(each), queued.barred, self._step) for each in sets])
 
-    def _are_enough(self, job: JobInSystem, nodes: int, mask: int) -> bool:
-        """Return whether a job could start on these nodes, a bitmask, if nothing else was on the machine."""
-        run, queued = self._run, job.queued
-        if (stays_on := run.saved.must_stay_on(job)) is not None and as_mask(stays_on) & ~mask:
-            return False
-        if run.requests is not None:
-            return run.requests.fits_alone(queued, nodes, from_mask(mask))
-        if run.saved.of_empty is not None:
-            mask &= run.saved.of_empty.nodes_with(queued.memory)
-        return (mask.bit_count() if run.cap is None else run.cap.most((from_mask(mask),))) >= nodes
-
     def _expected(self, job: JobInSystem) -> int:
         """Return how long a waiting job can be expected to have its nodes if it starts now, ticks."""
-        ticks = job.queued.estimate if job.image is None else times_on(self._run, job, job.image.nodes)[1]
-        return self._stretched(self._run.saved.holding(job, ticks), job.row, job.saved_on or job.queued.nodes)
+        ticks = job.queued.estimate if job.image is None else self._times.on(job, job.image.nodes)[1]
+        return self._stretched(self._phases.holding(job, ticks), job.row, job.saved_on or job.queued.nodes)
 
     def _stretched(self, ticks: int, job: JobRow, nodes: int) -> int:
         if not self._rows:
             return ticks
-        return self._time_slicing.longest(ticks, self._rows, self._run.costs.switch(job, nodes))
+        return self._time_slicing.longest(ticks, self._rows, self._phases.switch(job, nodes))
 
     def _mask(self, nodes: NodeSet | None) -> int:
         return self._whole if nodes is None else as_mask(nodes)
 
     def _ring(self) -> None:
         self.changed = True
-        self._rung += self._run.env.now >= self.windows.settled  # until then windows may keep a job back that are there once
-        self._run.settled.is_armed = True
+        self._rung += self._env.now >= self.windows.settled  # until then windows may keep a job back that are there once
+        self._settled.is_armed = True

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
-from clustermodel.policies.view import QueuedJob
+from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.sim.job_process import JobInSystem
 
 
@@ -13,6 +14,8 @@ class Rule:
 
     rejects_late: ClassVar[bool] = False
     """Whether it may reject jobs that have been in the system."""
+    changed: bool = False
+    """Whether the policy is to be asked at the present instant because of it."""
 
     def admits(self, job: JobInSystem) -> bool:
         """Return whether a job that is submitted can ever start."""
@@ -22,9 +25,32 @@ class Rule:
         """Return whether a job can still start that rules held until now."""
         return True
 
+    def lets_start(self, job: JobInSystem) -> bool:
+        """Return whether a waiting job can start at any time from now on."""
+        return True
+
+    def hopeless(self, waiting: list[JobInSystem]) -> list[JobInSystem]:
+        """Return which waiting jobs will never start, on an idle machine at which nothing else happens."""
+        return []
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing that it does can let a job start any more that waits on an idle machine."""
+        return True
+
+    def gave_up(self) -> None:
+        """Note that a waiting job has been rejected, or aborted, so that others may start now."""
+
+    def saved_in_time(self, gang: RunningJob, suspends: bool) -> bool:
+        """Return whether a gang that is checkpointed, or suspended, from now on leaves its nodes in time."""
+        return True
+
     def holds(self, job: JobInSystem) -> bool:
         """Return whether a job that has been admitted must wait before it joins the queue."""
         return False
+
+    def started(self, job: JobInSystem) -> None:
+        """Note that a job has got its nodes."""
 
     def began(self, job: int) -> list[JobInSystem]:
         """Note that a job has begun; return the held jobs that join the queue now, as in what follows."""
@@ -41,6 +67,10 @@ class Rule:
     def before_cycle(self, submitted: list[QueuedJob], requeued: list[QueuedJob]) -> list[JobInSystem]:
         """Arrange the queue, which some jobs have joined; return the waiting jobs that cannot start any more."""
         return []
+
+    def note_eligible(self, waiting: Mapping[int, QueuedJob], now: int) -> bool:
+        """Note which nodes each waiting job may have if it starts now; return whether that changes for all."""
+        return False
 
     def after_instant(self, *, cycled: bool) -> None:
         """Note what is so from now on, perhaps after a scheduling cycle."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
 import numpy as np
 from simpy import Event, Process, Timeout
@@ -14,41 +14,22 @@ from clustermodel.errors import SpecificationError
 from clustermodel.machine.machine import Machine
 from clustermodel.machine.node_set import NodeSet
 from clustermodel.policies.interface import Policy, Reason, Setup, decide_of
+from clustermodel.policies.view import QueuedJob
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.matrix_history import History, SliceLog
-from clustermodel.sim.checkpoint_store import Store
 from clustermodel.sim.coordinator import Coordinator
-from clustermodel.sim.dedicated_nodes import DedicatedNodes
-from clustermodel.sim.estimates import Estimates
-from clustermodel.sim.events import Clock, InstantSettled
-from clustermodel.sim.guard import Guard, is_shipped
 from clustermodel.sim.held_jobs import HeldJobs
-from clustermodel.sim.job_costs import JobCosts
-from clustermodel.sim.job_process import Execution, JobInSystem
-from clustermodel.sim.node_failures import NodeStates
-from clustermodel.sim.node_pool import NodePool
-from clustermodel.sim.node_requests import NodeChoice, NodeRequests, requests_of
-from clustermodel.sim.node_types import NodeTypes, Speeds, places_of
+from clustermodel.sim.job_process import JobInSystem
 from clustermodel.sim.partitions import NO_LIFTING, Lifting, Partitions
-from clustermodel.sim.power_cap import CapWaits, cap_of
-from clustermodel.sim.reservations import Reservations
-from clustermodel.sim.resizing import Resizes
-from clustermodel.sim.rules import Rule
-from clustermodel.sim.saved_work import SavedWork
+from clustermodel.sim.parts import Parts
+from clustermodel.sim.phases import AFTER, BEFORE, Phases
 from clustermodel.sim.signals import signals_between_events
 from clustermodel.sim.site_order import SiteOrder
-from clustermodel.sim.switching_off import SwitchedOff
-from clustermodel.sim.unreported_ends import UnreportedEnds
 from clustermodel.ticks import LAST_TICK, to_seconds
 from clustermodel.workload.job import NO_DEMANDS, Demands, JobRow
 from clustermodel.workload.speedup import LINEAR, Speedup
 from clustermodel.workload.streams_of_run import Follower, JobsWithFeedback
-
-if TYPE_CHECKING:
-    from clustermodel.sim.time_sharing.shared_nodes import TimeSharing
-
-    Sharing: TypeAlias = DedicatedNodes | TimeSharing
 
 Fidelity = Literal["fast", "node"]
 FIDELITIES: Final = get_args(Fidelity)
@@ -57,74 +38,30 @@ EVENTS: Final = get_args(Events)
 PROGRESS_STEP = 1024  # submissions between two calls of a progress function
 
 
-class RunContext:
-    """What the parts of one run share: the simulation, the machine, its nodes, the jobs and the books."""
+class Estimates:
+    """The questions of :class:`~clustermodel.policies.interface.Setup`, with the same names; ticks."""
 
-    def __init__(
-        self,
-        machine: Machine,
-        speedup: Speedup,
-        records: JobRecords,
-        *,
-        explain: bool,
-        history: bool,
-        fidelity: str,
-        events: str,
-        held: HeldJobs | None,
-        order: SiteOrder | None,
-        places: Partitions | NodeTypes | None,
-        requests: NodeRequests | None,
-        demands: Demands,
-        rows: int,
-        guard: Guard | None,
-        step: int,
-    ) -> None:
-        self.machine, self.speedup, self.records = machine, speedup, records
-        self.guard = guard  # what keeps a user's policy from assigning to jobs; ``None`` where the policy is of this package
-        self.node_by_node, self.one_by_one = fidelity == "node", events == "one-by-one"
-        self.reasons: dict[int, Reason] | None = {} if explain else None  # job id -> why it started; ``None`` unless asked for
-        self.history = History(machine.time_slicing.quantum) if history else None  # states of the Ousterhout matrix
-        self.places = places  # which nodes jobs may have; ``None`` where each may have all
-        self.rows = rows  # of the Ousterhout matrix; 0 where gangs do not share nodes in time
-        self.requests = requests  # what jobs ask of nodes; ``None`` where that is a number of processors
-        speeds = machine.node_speeds
-        self.speeds = None if speeds is None else Speeds(speeds, machine.node_sizes)  # of nodes, if these differ
-        self.held = held  # the jobs that rules of the site keep from the queue; ``None`` without rules
-        self.env = Clock()
-        self.jobs: dict[int, JobInSystem] = {}  # the jobs in the system by id
-        self.running: dict[int, Execution] = {}  # the running gangs by job id
-        self.settled = InstantSettled(self.env)  # what ends an instant: whatever the coordinator has to know of arms it
-        self.ledger = Ledger(machine.processors)
-        self.pool = NodePool(self.env, machine)  # the nodes, and the queue for them
-        self.store = Store(self.env, machine)  # where gangs are checkpointed
-        self.costs = JobCosts(machine, demands)  # what gangs pay by their number of nodes
-        self.saved = SavedWork(self)  # what is saved of preempted jobs
-        self.choice = NodeChoice(self.pool, self.saved, requests)  # which idle nodes a job would have
-        self.cap = cap_of(machine)  # which nodes are out of service because of the power cap; ``None`` where none are
-        self.states = NodeStates(self)  # which nodes are down
-        self.switched_off = None if machine.idle_off is None else SwitchedOff(self, machine.idle_off)  # which nodes are off
-        self.pool.switched_off = self.switched_off
-        self.resizes = Resizes(self)
-        # When nodes are kept free.
-        self.reservations = Reservations(self, demands, rows, step) if machine.windows else None
-        # Whether all jobs may have all nodes at any time, so that nothing of this kind has to be looked at.
-        self.any_node = places is None and requests is None and self.speeds is None and self.reservations is None
-        self.sharing: Sharing = DedicatedNodes(self)  # gives nodes to gangs; time sharing from a first row on
-        # Where each event of an instant is a scheduling cycle.
-        self.unreported = UnreportedEnds(self.pool, self.saved, self.choice)
-        # How long jobs wait because of the power cap.
-        self.cap_waits: CapWaits | None = None
-        if self.cap is not None and not records.ids_rise:
-            self.cap_waits = CapWaits(self.env, records, self.cap, machine.processors, self._unused)
-        if order is not None:
-            order.begin(self.env, self.pool, self.running)
-        self.rules: tuple[Rule, ...] = tuple(
-            [rule for rule in (self.reservations, held, order, self.cap_waits) if rule is not None]
-        )
+    def __init__(self, jobs: Mapping[int, JobInSystem], phases: Phases) -> None:
+        self._jobs, self._phases = jobs, phases
 
-    def _unused(self) -> int:
-        """Return the nodes that no gang has, a bitmask, however gangs share nodes by now."""
-        return self.sharing.unused()
+    def run_time(self, job: QueuedJob) -> int:
+        return self._jobs[job.id].run_time
+
+    def holding(self, job: QueuedJob, ticks: int, nodes: int | None = None) -> int:
+        return self._phases.holding(self._jobs[job.id], ticks, nodes)
+
+    def transfer_times(self, job: QueuedJob) -> tuple[int, int]:
+        return self._phases.transfers.of(self._jobs[job.id], job.nodes)
+
+    def resize_time(self, job: QueuedJob, before: int, after: int) -> int:
+        return self._phases.takes(self._phases.resize(self._jobs[job.id], before, after))
+
+    def switch_time(self, job: QueuedJob) -> int:
+        return self._phases.switch(self._jobs[job.id].row, job.nodes)
+
+    def occupied(self, job: QueuedJob, nodes: int) -> tuple[int, int]:
+        phases, row = self._phases, self._jobs[job.id].row
+        return phases.takes(phases.occupying(BEFORE, row, nodes)), phases.takes(phases.occupying(AFTER, row, nodes))
 
 
 class Outcome(NamedTuple):
@@ -176,26 +113,12 @@ def simulate(
         TraceError: a stream read from a file is malformed.
     """
     process = os.getpid()
-    places, requests = places_of(machine, demands, lifting), requests_of(machine, demands, by_node=by_node)
     records = JobRecords() if records is None else records
-    run = RunContext(
-        machine,
-        speedup,
-        records,
-        explain=explain,
-        history=history,
-        fidelity=fidelity,
-        events=events,
-        held=held,
-        order=order,
-        places=places,
-        requests=requests,
-        demands=demands,
-        rows=getattr(policy, "rows_on", lambda _machine: 0)(machine),
-        guard=None if is_shipped(policy) else Guard(policy.name),
-        step=getattr(policy, "step_on", lambda _machine: 0)(machine),
-    )
-    env, estimates = run.env, Estimates(run.jobs, run.saved, run.resizes, run.costs)
+    run = Parts(
+        machine, policy, speedup, records, demands, lifting, held, order, explain=explain, history=history, fidelity=fidelity,
+        events=events, by_node=by_node,
+    )  # fmt: skip
+    env, estimates = run.env, Estimates(run.jobs, run.phases)
     decide = decide_of(
         policy,
         Setup(
@@ -209,13 +132,13 @@ def simulate(
             holding=estimates.holding,
             transfer_times=estimates.transfer_times,
             resize_time=estimates.resize_time,
-            node_sets=() if places is None else machine.sets_of_nodes(),
+            node_sets=() if run.places is None else machine.sets_of_nodes(),
             disjoint=disjoint_parts(run),
-            by_node=requests is not None,
+            by_node=run.requests is not None,
             one_by_one=run.one_by_one,
             switch_time=estimates.switch_time,
-            own_switches=run.costs.switch_of_all is None,
-            occupies=run.costs.occupy,
+            own_switches=run.phases.switch_of_all is None,
+            occupies=run.phases.occupy,
             occupied=estimates.occupied,
         ),
     )
@@ -246,7 +169,7 @@ def simulate(
     return Outcome(run.records, run.ledger, run.reasons, run.sharing.slice_log, run.history, fragmented)
 
 
-def _cut_logs(run: RunContext) -> None:
+def _cut_logs(run: Parts) -> None:
     """Let the logs of time slices end with the books."""
     if (slices := run.sharing.slice_log) is not None:
         starts = run.records.runs.start
@@ -255,7 +178,7 @@ def _cut_logs(run: RunContext) -> None:
         run.history.cut(run.ledger)
 
 
-def disjoint_parts(run: RunContext) -> list[NodeSet]:
+def disjoint_parts(run: Parts) -> list[NodeSet]:
     """Return the parts of the machine that can be scheduled separately; none if that is one, or something ties them."""
     machine = run.machine
     ordered = any(isinstance(rule, SiteOrder) for rule in run.rules)

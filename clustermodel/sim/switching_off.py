@@ -7,35 +7,40 @@ off, it is looked at again after the same time, a second at least.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
 
+from clustermodel.machine.machine import Machine
 from clustermodel.machine.node_set import NodeSet, as_mask, from_mask, from_members, members
-from clustermodel.recording.ledger import Account
-from clustermodel.sim.events import AlarmClock
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.ledger import Account, UnusedNodes
+from clustermodel.sim.events import AlarmClock, Clock
+from clustermodel.sim.job_process import JobInSystem
+from clustermodel.sim.saved_work import SavedWork
 from clustermodel.ticks import TICKS_PER_SECOND
-
-if TYPE_CHECKING:
-    from clustermodel.sim.simulation import RunContext
 
 
 class SwitchedOff:
     """Which nodes are off, and since when the others have been idle."""
 
-    def __init__(self, run: RunContext, after: int) -> None:
-        self._run, self._after = run, after
-        self.boot = run.machine.boot  # how long a node takes to boot, ticks
+    def __init__(
+        self, env: Clock, machine: Machine, after: int, saved: SavedWork, unused: UnusedNodes, records: JobRecords,
+        jobs: Mapping[int, JobInSystem],
+    ) -> None:  # fmt: skip
+        self._env, self._after, self._saved, self._unused, self._records, self._jobs = env, after, saved, unused, records, jobs
+        self.boot = machine.boot  # how long a node takes to boot, ticks
+        self.note: Callable[[], None] | None = None  # called when nodes may have been switched off
         self.off = 0  # a bitmask
         self._booting = 0  # the nodes of gangs that wait until they have booted, a bitmask
-        nodes = run.machine.processors
+        nodes = machine.processors
         self._since = [0] * nodes  # when each node became idle; -1 of those that are not
         self._due: list[tuple[int, NodeSet]] = [(after, (0, nodes))]  # a heap: when nodes may be switched off
-        self._alarm = AlarmClock(run.env, self._ring)
+        self._alarm = AlarmClock(env, self._ring)
         self._alarm.set(after)
 
     def idle(self, nodes: NodeSet) -> None:
         """Note nodes that no gang has from now on, and that are up; those that have not booted yet are off again."""
-        now, cut = self._run.env.now, 0
+        now, cut = self._env.now, 0
         if self._booting:
             cut = as_mask(nodes) & self._booting
             self._booting ^= cut
@@ -76,7 +81,7 @@ class SwitchedOff:
 
     def _ring(self) -> None:
         """Switch off the nodes that have been idle for long enough."""
-        now, kept, chosen = self._run.env.now, self._run.saved.nodes_with_images(), 0
+        now, kept, chosen = self._env.now, self._saved.nodes_with_images(), 0
         while self._due and self._due[0][0] == now:
             nodes, looked_at_before = heappop(self._due)[1], now - self._after
             idle = from_members(node for node in members(nodes) if 0 <= self._since[node] <= looked_at_before)
@@ -86,8 +91,8 @@ class SwitchedOff:
         self._wait(now + max(self._after, TICKS_PER_SECOND), from_mask(again))  # what is suspended there may stay for long
         if self._due:
             self._alarm.set(self._due[0][0])
-        if (reservations := self._run.reservations) is not None:
-            reservations.note()
+        if self.note is not None:
+            self.note()
 
     def _switch(self, nodes: int) -> None:
         if nodes:
@@ -96,8 +101,7 @@ class SwitchedOff:
 
     def _charge(self, more: int) -> None:
         """Charge so many more nodes, or fewer, as off instead of idle."""
-        run = self._run
-        run.states.put_off(run.env.now, Account.OFF, more)
-        run.records.switched_off(run.env.now, self.off.bit_count())
-        if run.jobs:
-            run.states.charge()
+        self._unused.put_off(self._env.now, Account.OFF, more)
+        self._records.switched_off(self._env.now, self.off.bit_count())
+        if self._jobs:
+            self._unused.charge()

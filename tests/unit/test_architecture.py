@@ -115,7 +115,7 @@ def test_there_is_no_import_circle() -> None:
         pytest.fail(" -> ".join(reversed(problem.args[1])))
 
 
-@pytest.mark.parametrize("part", ["experiment"])
+@pytest.mark.parametrize("part", ["experiment", "sim"])
 def test_nor_is_there_one_of_types_in(part: str) -> None:
     """Two modules that know each other's types are one thing, or one of them holds two."""
     within = {name for name in import_graph() if name.startswith(f"clustermodel.{part}.")}

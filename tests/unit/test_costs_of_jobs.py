@@ -105,3 +105,19 @@ def test_jobs_refuse_negative_costs() -> None:
     for field in ("context_switch_s", "startup_s", "epilog_s"):
         with pytest.raises(SpecificationError, match=f"Job 1: {field}: -1 is not allowed"):
             cm.Job(id=1, nodes=1, submit_s=0, run_s=5, **{field: -1})
+
+
+def test_gangs_that_share_nodes_in_time_switch_alike() -> None:
+    switch = ContextSwitch(seconds=twice)
+    with pytest.raises(SpecificationError, match=r"ContextSwitch\.seconds: a function .* is not allowed where all switches"):
+        Scenario(machine=Machine(nodes=2, context_switch=switch), workload=Workload.from_jobs(JOBS), policy="gs").run()
+    refused = r"nodes cannot be shared in time where context switches differ \(ContextSwitch.seconds, Job.context_switch_s\)"
+    own = cm.Job(id=1, nodes=1, submit_s=0, run_s=5, context_switch_s=0.5)
+    with pytest.raises(cm.DecisionError, match=refused):
+        Scenario(machine=Machine(nodes=2), workload=Workload.from_jobs([own]), policy="gs").run()
+
+
+def test_a_switch_as_long_as_a_slice_is_refused() -> None:
+    short = cm.TimeSlicing(quantum_s=0.5)
+    with pytest.raises(SpecificationError, match=r"it must be longer than the context switch of job 1 of 0\.5 s"):
+        Scenario(machine=Machine(nodes=2, time_slicing=short), workload=Workload.from_jobs(JOBS[:1]), policy="ss").run()

@@ -10,18 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from itertools import count as count_from
-from typing import TYPE_CHECKING
 
 from simpy import Event, Interrupt, Process
 
 from clustermodel.machine.node_set import NodeSet, as_mask
 from clustermodel.recording.ledger import Account
 from clustermodel.sim.events import InstantOver
-from clustermodel.sim.saved_work import TRANSFERS
-from clustermodel.sim.time_sharing.shared_nodes import SlicedGang, TimeSharing
-
-if TYPE_CHECKING:
-    from clustermodel.sim.simulation import RunContext
+from clustermodel.sim.time_sharing.shared_nodes import OfRun, SlicedGang, TimeSharing
 
 
 class Node:
@@ -86,7 +81,7 @@ class Turn:
             return
         if self._spending is not None:
             self.gang.spend(spent)
-        if self._spending is not None or self._machine.notes_switches:  # its nodes switch: counted apart where that is logged
+        if self._spending is not None or self._machine.may_keep:  # its nodes switch: counted apart where that is logged
             self._machine.overhead += spent * self.gang.nodes
 
     def pause(self) -> None:
@@ -132,16 +127,16 @@ class Turn:
     def _spend_overheads(self) -> Generator[Event, object, None]:
         gang = self.gang
         while gang.pending:
-            account, ticks = gang.pending[0]
-            self._turn_to(account)
-            if account in TRANSFERS:  # all its rounds together, as many tasks at a time as the store takes
-                transfer = self._machine.store.ask(self._machine.rows.tasks_at_the_store(gang), ticks)
+            phase = gang.pending[0]
+            self._turn_to(phase.account)
+            if phase.tasks:  # all its rounds together, as many tasks at a time as the store takes
+                transfer = self._machine.store.ask(self._machine.rows.tasks_at_the_store(gang), phase.ticks)
                 try:
                     yield transfer.done
                 finally:
                     self._machine.store.withdraw(transfer)
             else:
-                yield self._machine.env.timeout(ticks)
+                yield self._machine.env.timeout(phase.ticks)
             self._settle()
             self._spending = None
 
@@ -152,10 +147,9 @@ class NodeByNode(TimeSharing):
     # Where a scheduling event leaves the running slice alone, each node goes on with what it is doing as long as its task
     # stays, over events, and over the end of a slice if the next one runs the same task there.
 
-    def __init__(self, run: RunContext) -> None:
+    def __init__(self, run: OfRun) -> None:
         super().__init__(run)
         machine = run.machine
-        self.notes_switches = self.may_keep or self.differ  # whether switches are overheads like others in the log of slices
         self.store = run.store
         self._every_slice = machine.context_switch.charge == "every-slice"
         self._nodes = [Node(self) for _ in range(machine.processors)]
@@ -186,7 +180,7 @@ class NodeByNode(TimeSharing):
         if (turn := self._turns.pop(gang, None)) is not None:
             turn.pause()
 
-    def change_nodes(self, columns: NodeSet, *, down: bool) -> None:
+    def change_nodes(self, columns: NodeSet, down: bool) -> None:
         super().change_nodes(columns, down=down)
         for node in self.nodes_of(as_mask(columns)):
             node.loaded = None
@@ -207,7 +201,7 @@ class NodeByNode(TimeSharing):
                 self.ran_row, self.ran_for = self._row, now - self._slice_began
                 if self.ran_for < self.quantum:
                     self.running = set(self._turns)
-            self.log(elapsed, self._not_progressing if self.switch and not self.notes_switches else ())
+            self.log(elapsed, self._not_progressing if self.switch and not self.may_keep else ())
         if not self.may_keep:
             self._change_row(None, goes_on=False)
 
@@ -262,7 +256,7 @@ class NodeByNode(TimeSharing):
         not_progressing = 0
         for gang in gangs:
             if gang not in turns:
-                turn, nodes, switch = Turn(self, gang), self.nodes_of(gang.mask), self.switch_of(gang)
+                turn, nodes, switch = Turn(self, gang), self.nodes_of(gang.mask), self.switch
                 turns[gang] = turn
                 switching = [node for node in nodes if self._every_slice or node.loaded is not gang]
                 if switching and switch:

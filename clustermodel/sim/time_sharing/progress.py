@@ -13,20 +13,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from heapq import heappop, heappush
+from heapq import heappush
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from clustermodel.machine.node_set import places
+from clustermodel.sim.time_sharing.shared_nodes import Pace, PaceKey, SlicedGang
 from clustermodel.ticks import NEVER
-
-if TYPE_CHECKING:
-    from clustermodel.sim.time_sharing.shared_nodes import SlicedGang
-
-PaceKey = tuple[int, int, int]
-"""(rows, first, later): row bitmasks of where the gang runs, and of where it pays a context switch in the first and in later
-laps of the rotation."""
-
 
 Served = tuple[list[int], list[int], list[int]]
 """For each row, ticks since the beginning: how long it ran, what of that the context switch in a rotation's first lap took from
@@ -44,41 +36,6 @@ class Advance(NamedTuple):
 
 
 _NO_TIME: Final[tuple[list[int], list[int]]] = ([], [])
-
-
-class Pace:
-    """Gangs that make the same progress: they run in the same rows and switch in the same slices."""
-
-    # Each of them could have executed for `served` ticks so far.  A gang that still needs so many ticks when it joins is due at
-    # their sum, so only the smallest due matters, and time passes for all of them when `served` goes on.
-
-    __slots__ = ("dues", "first_rows", "key", "later_rows", "members", "not_before", "rows", "served", "switches")
-
-    def __init__(self, key: PaceKey) -> None:
-        self.key = key
-        self.rows, self.first_rows, self.later_rows = map(places, key)
-        self.switches = bool(self.first_rows or self.later_rows)
-        self.members = self.served = 0
-        self.not_before = NEVER  # no member can finish before this time, ticks: none executes faster than time passes
-        self.dues: list[tuple[int, int, SlicedGang]] = []  # heap of (due, order, gang); a gang that has left since is stale
-
-    def next_due(self) -> int:
-        """Return the smallest due of a member; later than any without members."""
-        dues = self.dues
-        while dues:
-            due, _, gang = dues[0]
-            if gang.pace is self and gang.due == due:
-                return due
-            heappop(dues)
-        return NEVER
-
-    def finished(self) -> list[SlicedGang]:
-        """Return the members that are due now, in the order of their starts."""
-        served = self.served
-        finished: list[SlicedGang] = []
-        while self.next_due() <= served:
-            finished.append(heappop(self.dues)[2])
-        return finished
 
 
 NOT_BEFORE: Final = attrgetter("not_before")
@@ -238,57 +195,3 @@ class Rotation:
                 return (begins + place) * quantum + lost + left - begun
             left -= quantum - lost
         raise AssertionError("a lap is as long as its slices")
-
-
-class RotationOfKinds(Rotation):
-    """A rotation in which gangs differ in how long their context switches take: those of one *kind* take equally long."""
-
-    # The rows in the bitmasks of a pace's switches are counted from `mpl` times its kind on, and so are the times of switches.
-
-    def __init__(self, mpl: int, quantum: int, now: int) -> None:
-        super().__init__(mpl, quantum, 1, now)
-        self._mpl = mpl
-        self._kinds: dict[int, int] = {}  # how long a switch takes, ticks -> the kind
-        self._lengths: list[int] = []  # the same, by kind
-        # Kinds of gangs in the rows in use; what :meth:`advance` returns of switches is in this order.
-        self.in_use: list[int] = []
-
-    def kind(self, switch: int) -> int:
-        """Return the kind of gangs whose switches take so long."""
-        if switch not in self._kinds:
-            kind = self._kinds[switch] = len(self._lengths)
-            self._lengths.append(switch)
-            if kind:
-                for times in self._served[1:]:
-                    times.extend([0] * self._mpl)
-        return self._kinds[switch]
-
-    def key(self, rows: int, first: int, later: int, kind: int) -> PaceKey:
-        """Return the key of the pace of gangs of a kind that run in ``rows``, and pay switches in ``first`` and ``later``."""
-        return rows, first << kind * self._mpl, later << kind * self._mpl
-
-    def _count_switches(self, laps: int, at: int, length: int) -> tuple[list[int], list[int]]:
-        all_first, all_later = [], []
-        served = self._served
-        for kind in self.in_use:
-            switch = self._lengths[kind]
-            self._switch, self._served = switch, ([], [0] * self._mpl, [0] * self._mpl)
-            first, later = Rotation._count_switches(self, laps, at, length)
-            for times, more in zip(served[1:], self._served[1:], strict=True):
-                for row, ticks in enumerate(more, kind * self._mpl):
-                    times[row] += ticks
-            all_first += first
-            all_later += later
-        self._switch, self._served = 1, served
-        return all_first, all_later
-
-    def _elapsed_until(self, pace: Pace, left: int) -> int:
-        rows, first, later = pace.key
-        if not (switches := first | later):
-            return Rotation._elapsed_until(self, pace, left)
-        kind = ((switches & -switches).bit_length() - 1) // self._mpl
-        of_one_kind = Pace((rows, first >> kind * self._mpl, later >> kind * self._mpl))
-        self._switch = self._lengths[kind]
-        elapsed = Rotation._elapsed_until(self, of_one_kind, left)
-        self._switch = 1
-        return elapsed

@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from functools import reduce
+from heapq import heappop
 from operator import or_
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, NamedTuple
 
 from simpy import Event, Interrupt
 
@@ -19,20 +20,60 @@ from clustermodel.machine.machine import Machine
 from clustermodel.machine.node_set import NodeSet, as_mask, from_mask, text
 from clustermodel.machine.node_set import places as rows_of
 from clustermodel.policies.view import MIGRATING, RESTORING, RUNNING
-from clustermodel.recording.job_records import StreamedRecords
-from clustermodel.recording.ledger import Account
-from clustermodel.recording.matrix_history import Cell, Moment, SliceLog
+from clustermodel.recording.job_records import JobRecords, StreamedRecords
+from clustermodel.recording.ledger import Account, Ledger
+from clustermodel.recording.matrix_history import Cell, History, Moment, SliceLog
 from clustermodel.recording.run_attempts import Status
-from clustermodel.sim.events import Bell
-from clustermodel.sim.job_process import Execution, JobInSystem, Overhead, Terms, expected_left
-from clustermodel.sim.saved_work import TRANSFERS
-
-if TYPE_CHECKING:
-    from clustermodel.sim.simulation import RunContext
-    from clustermodel.sim.time_sharing.progress import Pace
-
+from clustermodel.sim.checkpoint_store import Store
+from clustermodel.sim.events import Bell, Clock
+from clustermodel.sim.job_process import Execution, JobInSystem, Phase, Terms, expected_left
+from clustermodel.sim.node_failures import NodeStates
+from clustermodel.sim.phases import Phases
+from clustermodel.sim.reservations import KeptFree
+from clustermodel.sim.saved_work import SavedWork
+from clustermodel.ticks import NEVER
 
 _ALL_OR_NONE: Final = "all gangs share their nodes in time, or none does"
+
+
+PaceKey = tuple[int, int, int]
+"""(rows, first, later): row bitmasks of where the gang runs, and of where it pays a context switch in the first and in later
+laps of the rotation."""
+
+
+class Pace:
+    """Gangs that make the same progress: they run in the same rows and switch in the same slices."""
+
+    # Each of them could have executed for `served` ticks so far.  A gang that still needs so many ticks when it joins is due at
+    # their sum, so only the smallest due matters, and time passes for all of them when `served` goes on.
+
+    __slots__ = ("dues", "first_rows", "key", "later_rows", "members", "not_before", "rows", "served", "switches")
+
+    def __init__(self, key: PaceKey) -> None:
+        self.key = key
+        self.rows, self.first_rows, self.later_rows = map(rows_of, key)
+        self.switches = bool(self.first_rows or self.later_rows)
+        self.members = self.served = 0
+        self.not_before = NEVER  # no member can finish before this time, ticks: none executes faster than time passes
+        self.dues: list[tuple[int, int, SlicedGang]] = []  # heap of (due, order, gang); a gang that has left since is stale
+
+    def next_due(self) -> int:
+        """Return the smallest due of a member; later than any without members."""
+        dues = self.dues
+        while dues:
+            due, _, gang = dues[0]
+            if gang.pace is self and gang.due == due:
+                return due
+            heappop(dues)
+        return NEVER
+
+    def finished(self) -> list[SlicedGang]:
+        """Return the members that are due now, in the order of their starts."""
+        served = self.served
+        finished: list[SlicedGang] = []
+        while self.next_due() <= served:
+            finished.append(heappop(self.dues)[2])
+        return finished
 
 
 class SlicedGang(Execution):
@@ -50,7 +91,7 @@ class SlicedGang(Execution):
         self.mask = columns  # its columns, a bitmask
         self.finished = Bell(nodes.env)  # rings when it has spent its overheads and executed for its duration
         self.order = order  # number of its start: gangs that are due at the same time finish in this order
-        self.pending: list[Overhead] = []  # pending overheads, charged in order at the start of its next slices
+        self.pending: list[Phase] = []  # pending overheads, charged in order at the start of its next slices
         self.moved = 0  # how many of its tasks get another node while it migrates
         self.restored_at: int | None = None  # when it will have been restored without another event, ticks; in the fast mode
         self.to_restore = 0  # how much of the pending overheads restores what was saved, ticks; that comes first
@@ -84,47 +125,50 @@ class SlicedGang(Execution):
 
     def stop(self, how: Status) -> bool:
         """Stop executing at once; the gang leaves its rows when it has spent what saving it costs, in its own slices."""
-        saved = self._sharing.saved
-        saved.stop(self, how)
-        overheads = saved.in_all(saved.saving(self, how), self.nodes)
-        if not overheads:
+        self._sharing.saved.stop(self, how)
+        phases = self._sharing.phases.in_all(self.leaving(how))
+        if not phases:
             self.owner.process.interrupt(how)
             return True
         self.duration = self._sharing.executed(self)
-        self.pending = overheads  # others are dropped: what is saved is the gang where it is now
+        self.pending = phases  # others are dropped: what is saved is the gang where it is now
         self._sharing.hold_up(self)
         return False
 
-    def begin_by_restoring(self, overheads: list[Overhead]) -> None:
+    def leaving(self, how: Status) -> list[Phase]:
+        return self._sharing.phases.saving(self, how)
+
+    def begin(self) -> None:
+        phases = self._sharing.phases
+        self.interval, self._checkpoint = phases.checkpoints(self.owner, self.nodes)
+        if self.interval is not None:
+            self.left += (self.duration - 1) // self.interval * self._checkpoint
+        if self.owner.image is None:
+            return
         self.state = RESTORING
-        self.pending = overheads
+        self.pending = phases.in_all(phases.restoring(self.owner, self.columns))
         self.to_restore = self.overhead_left()
         self.left += self.to_restore
         if not self.to_restore:
             self._sharing.saved.restored(self)
-
-    def plan_checkpoints(self, interval: int | None, ticks: int) -> None:
-        self.interval, self._checkpoint = interval, ticks
-        if interval is not None:
-            self.left += (self.duration - 1) // interval * ticks
 
     def begin_checkpoint(self) -> None:
         """Begin the next periodic checkpoint, which is due: the gang writes it at the start of its own next slices."""
         self.begun = self.next_checkpoint()
         if self._checkpoint:
             self._being_written = self._checkpoint
-            self.pending.append((Account.CHECKPOINT, self._checkpoint))
+            self.pending.append(Phase(Account.CHECKPOINT, self._checkpoint, self.nodes))
         else:
             self.checkpointed = self.begun
 
     def overhead_to_come(self) -> int:
-        left = sum([ticks for _, ticks in self.pending]) if self.pending else 0
+        left = sum([phase.ticks for phase in self.pending]) if self.pending else 0
         if self.interval is None or self.stopping:
             return left
         # With the periodic checkpoints that begin from now on until its estimate.
         return left + max((self.length - 1) // self.interval - self.begun // self.interval, 0) * self._checkpoint
 
-    def advance(self, ticks: int) -> list[Overhead]:
+    def advance(self, ticks: int) -> list[tuple[Account, int]]:
         """Execute and spend overheads for ``ticks`` of its own slices; return what was spent on what."""
         spent = []
         while ticks:
@@ -148,31 +192,32 @@ class SlicedGang(Execution):
         self.moved = max(moved, self.moved) if self.migrating else moved
         if self.state is not MIGRATING:
             self.enter(MIGRATING)
-        overheads = self._sharing.saved.migration(self, self._sharing.saved.costs.rounds_of_migration(moved))
-        self.pending += overheads
-        while overheads and overheads[-1][0] is not Account.CHECKPOINT:
-            overheads.pop()
-        return sum(ticks for _, ticks in overheads)
+        phases = self._sharing.phases.migration(self, self._sharing.phases.transfers.rounds_of_migration(moved))
+        self.pending += phases
+        while phases and phases[-1].account is not Account.CHECKPOINT:
+            phases.pop()
+        return sum(phase.ticks for phase in phases)
 
     def overhead_left(self) -> int:
-        return sum(ticks for _, ticks in self.pending) if self.pending else 0
+        """Return its pending overhead, ticks of its own slices."""
+        return sum([phase.ticks for phase in self.pending]) if self.pending else 0
 
     def end_migration(self) -> None:
         """Note that a migration is over, unless a checkpoint or a restart is pending."""
         if self.state is MIGRATING and not _has_transfers(self.pending):
             self.enter(RUNNING)
 
-    def spend(self, ticks: int) -> list[Overhead]:
+    def spend(self, ticks: int) -> list[tuple[Account, int]]:
         """Take up to ``ticks`` off the pending overheads, in order; return what was spent on what."""
         spent = []
         before = ticks
         while self.pending and ticks:
-            account, due = self.pending.pop(0)
-            taken = min(due, ticks)
+            phase = self.pending.pop(0)
+            taken = min(phase.ticks, ticks)
             ticks -= taken
-            spent.append((account, taken))
-            if taken < due:
-                self.pending.insert(0, (account, due - taken))
+            spent.append((phase.account, taken))
+            if taken < phase.ticks:
+                self.pending.insert(0, phase._replace(ticks=phase.ticks - taken))
         self.end_migration()
         if self.to_restore:
             self.to_restore -= min(self.to_restore, before - ticks)
@@ -252,7 +297,7 @@ class MatrixRows:
             self.hold_up(gang)
         for gang in blocked:
             if checkpoint:
-                gang.pending.append((Account.BLOCKED, checkpoint))
+                gang.pending.append(Phase(Account.BLOCKED, checkpoint))
                 self.hold_up(gang)
 
     def require_possible(self) -> None:
@@ -284,17 +329,30 @@ class MatrixRows:
         return [row for row in range(after, self.mpl) if held[row]] + [row for row in range(after) if held[row]]
 
 
+class OfRun(NamedTuple):
+    """What time sharing needs of a run."""
+
+    env: Clock
+    machine: Machine
+    phases: Phases
+    saved: SavedWork
+    store: Store
+    ledger: Ledger
+    records: JobRecords
+    states: NodeStates
+    kept_free: KeptFree | None
+    history: History | None
+
+
 class TimeSharing:
     """The nodes of a machine that gangs share in time; see ``Sharing``."""
 
     is_settled = True
 
-    def __init__(self, run: RunContext) -> None:
+    def __init__(self, run: OfRun) -> None:
         machine, costs = run.machine, run.machine.checkpointing
         if isinstance(run.records, StreamedRecords):
             raise SpecificationError("stream: the policy shares nodes in time, and the log of time slices grows with the run")
-        if run.one_by_one:
-            raise SpecificationError("events: 'one-by-one' is for dedicated nodes, and the policy shares nodes in time")
         if costs.interval_s is not None and costs.max_tasks_per_slice is not None:
             raise SpecificationError(
                 "Checkpointing: interval_s and max_tasks_per_slice are not allowed together where nodes are shared in time, "
@@ -306,8 +364,8 @@ class TimeSharing:
                 "time, because who shares the store would change inside a slice; give node_bandwidth_gib_s alone"
             )
         self.slice_log = SliceLog()  # what ran between scheduling events
-        self.env, self.saved, self.ledger, self._history = run.env, run.saved, run.ledger, run.history
-        self._reservations, self._states = run.reservations, run.states
+        self.env, self.phases, self.saved, self.ledger = run.env, run.phases, run.saved, run.ledger
+        self._states, self._kept_free, self._history = run.states, run.kept_free, run.history
         self.rows = MatrixRows(machine)  # which gangs are in which row
         self.nodes = self.up = machine.processors  # all, and from the last scheduling event on those not down or kept free
         self.waiting = False  # whether jobs have waited since then
@@ -320,10 +378,7 @@ class TimeSharing:
         # Where it may go on, of the slice until the last event, or until the process woke up, if it was not over:
         self.running: set[SlicedGang] = set()
         self.ran_row, self.ran_for = -1, 0
-        self.quantum, switch = machine.time_slicing.quantum, run.costs.switch_of_all
-        self.differ = switch is None  # whether gangs differ in how long their context switches take
-        self.switch = self.quantum - 1 if switch is None else switch  # the longest that may be, ticks
-        self._costs = run.costs
+        self.quantum, self.switch = machine.time_slicing.quantum, run.phases.switch_of_all or 0
         # whether switches take time, and only nodes whose task changes pay for them
         self.on_change = self.switch > 0 and machine.context_switch.charge == "on-change"
         self._starts = 0
@@ -337,10 +392,6 @@ class TimeSharing:
     @abstractmethod
     def go_on(self, *, cuts: bool) -> list[int]:
         """Go on with the running slice, unless the event cuts it, or the next row; return the rows in order of their turns."""
-
-    def switch_of(self, gang: SlicedGang) -> int:
-        """Return how long a context switch of a gang takes, ticks."""
-        return self._costs.switch(gang.owner.row, gang.nodes)
 
     def executed(self, gang: SlicedGang) -> int:
         return gang.done
@@ -359,7 +410,7 @@ class TimeSharing:
         """Let a gang that will not execute any more spend its pending overheads, and finish."""
         self.rows.hold_up(gang)
 
-    def change_nodes(self, columns: NodeSet, *, down: bool) -> None:
+    def change_nodes(self, columns: NodeSet, down: bool) -> None:
         self.rows.down = self.rows.down | as_mask(columns) if down else self.rows.down & ~as_mask(columns)
 
     # What they share.
@@ -386,7 +437,7 @@ class TimeSharing:
         rows = self.rows
         if rows.held_up:
             rows.require_possible()
-        kept_free = 0 if self._reservations is None else self._reservations.kept_free()
+        kept_free = 0 if self._kept_free is None else self._kept_free.number()
         self.waiting, self.up = waiting, self.nodes - self._states.broken - kept_free
         order = self.go_on(cuts=not self.keeps and bool(happened or rows.changed))
         held = rows.held
@@ -403,9 +454,6 @@ class TimeSharing:
     def log(self, elapsed: int, switching: Sequence[Sequence[int]] = ()) -> None:
         self.slice_log.note(elapsed, self.in_use, switching, self.overhead, self.up, self.waiting, self.begun)
         self.overhead = 0
-
-    def shared_in_time(self, down: Iterable[int]) -> TimeSharing:
-        return self
 
     def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None) -> Execution:
         raise DecisionError(f"job {job.queued.id} cannot start without a row: nodes are shared in time, and none is idle")
@@ -443,7 +491,9 @@ class TimeSharing:
         """Start a gang in its home row of the Ousterhout matrix, on the columns that the policy has chosen, a bitmask."""
         self._starts += 1
         gang = SlicedGang(job, self, columns, terms, row, self._starts)
-        self.saved.begin(gang)
+        if self.saved.free is not None:
+            self.saved.hold(job, gang.columns, job.suspended_on)
+        gang.begin()
         self.rows.place(gang, 1 << row)
         if gang.pending or gang.interval is not None:
             self.rows.hold_up(gang)
@@ -458,8 +508,8 @@ class TimeSharing:
             gang.home = home
 
 
-def _has_transfers(overheads: list[Overhead]) -> bool:
-    return any(account in TRANSFERS for account, _ in overheads)
+def _has_transfers(phases: list[Phase]) -> bool:
+    return any(phase.tasks for phase in phases)
 
 
 def _sliced(gang: Execution) -> SlicedGang:

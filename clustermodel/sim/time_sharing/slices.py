@@ -7,16 +7,13 @@ rings when the first gang finishes.  :mod:`clustermodel.sim.time_sharing.node_by
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from clustermodel.recording.ledger import Account
 from clustermodel.sim.events import AlarmClock
 from clustermodel.sim.job_process import Execution, expected_left, if_late
-from clustermodel.sim.time_sharing.progress import Advance, PaceKey, Rotation, RotationOfKinds
-from clustermodel.sim.time_sharing.shared_nodes import MatrixRows, SlicedGang, TimeSharing
-
-if TYPE_CHECKING:
-    from clustermodel.sim.simulation import RunContext
+from clustermodel.sim.time_sharing.progress import Advance, Rotation
+from clustermodel.sim.time_sharing.shared_nodes import MatrixRows, OfRun, PaceKey, SlicedGang, TimeSharing
 
 
 class RowSwitches(NamedTuple):
@@ -107,43 +104,10 @@ class LoadedTasks:
         self.of = loaded
 
 
-class LoadedTasksOfKinds(LoadedTasks):
-    """Loaded tasks where gangs differ in how long their context switches take, by the kinds of the rotation."""
-
-    def __init__(self, rows: MatrixRows, rotation: RotationOfKinds, *, on_change: bool) -> None:
-        super().__init__(rows, 0)
-        self._rotation, self._on_change = rotation, on_change
-
-    def plan_kinds(
-        self, order: list[int], switch_of: Mapping[SlicedGang, int]
-    ) -> tuple[list[RowSwitches], dict[SlicedGang, PaceKey]]:
-        """Return the same as ``plan``, for each kind in use and row, without the switches of the first slice."""
-        rotation, rows = self._rotation, self._rows.gangs
-        self._changes.clear()
-        counts: dict[int, list[list[int]]] = {}  # kind -> for each row, the numbers of RowSwitches
-        masks: dict[SlicedGang, tuple[int, int, int]] = {}
-        for place, row in enumerate(order):
-            for gang in rows[row].values():
-                first, later = self._changing_nodes(gang, order, place) if self._on_change else (gang.mask, gang.mask)
-                first = first if place else 0
-                self._changes[gang, row] = first, later
-                kind, in_first, in_later = masks.get(gang, (-1, 0, 0))
-                if kind < 0:
-                    kind = rotation.kind(switch_of[gang])
-                masks[gang] = kind, in_first | bool(first) << row, in_later | bool(later) << row
-                of_row = counts.setdefault(kind, [[0, 0, 0, 0] for _ in order])[place]
-                for column, switching in ((0, first.bit_count()), (2, later.bit_count())):
-                    of_row[column] += switching
-                    of_row[column + 1] += gang.nodes - switching if switching else 0
-        rotation.in_use = list(counts)
-        paces = {gang: rotation.key(gang.rows, first, later, kind) for gang, (kind, first, later) in masks.items()}
-        return [RowSwitches(*of_row) for by_row in counts.values() for of_row in by_row], paces
-
-
 class ComputedSlices(TimeSharing):
     """The rows that take turns, and the alarm clock that rings when the first gang finishes."""
 
-    def __init__(self, run: RunContext) -> None:
+    def __init__(self, run: OfRun) -> None:
         super().__init__(run)
         env = self.env
         self._rotation = Rotation(self.rows.mpl, self.quantum, self.switch, env.now)
@@ -305,7 +269,7 @@ class ComputedSlices(TimeSharing):
 
 
 class KeptSlices(ComputedSlices):
-    """Computed slices where events may leave the running slice alone, or where gangs differ in their switches."""
+    """Computed slices where events may leave the running slice alone."""
 
     # The first slice after an event is then the rest of one, and each of its gangs is as far in its context switch as it is.
     # So the switches of the first slice are not the rotation's: a gang has what is left of its switch in `left`, and spends it
@@ -313,16 +277,12 @@ class KeptSlices(ComputedSlices):
     # its end, and computes the rest from there.  After an event that cuts, the first slice is a whole one, and computed apart
     # as well.
 
-    def __init__(self, run: RunContext) -> None:
+    def __init__(self, run: OfRun) -> None:
         super().__init__(run)
         # Gangs -> ticks until all of their nodes are ready, nodes that change their task: a bitmask.
         self._unfinished: dict[SlicedGang, tuple[int, int]] = {}  # of ``running``, those that still switched
         self._switching: dict[SlicedGang, tuple[int, int]] = {}  # now, in the first slice; ``left`` has the ticks
         self._event = self.env.now  # the last scheduling event
-        self._of_kinds: LoadedTasksOfKinds | None = None
-        if self.differ:
-            self._rotation = rotation = RotationOfKinds(self.rows.mpl, self.quantum, self.env.now)
-            self._loaded = self._of_kinds = LoadedTasksOfKinds(self.rows, rotation, on_change=self.on_change)
 
     def expected_left(self, running: Mapping[int, Execution]) -> dict[int, int]:
         return expected_left(running)
@@ -387,10 +347,10 @@ class KeptSlices(ComputedSlices):
             self._unfinished = {}
         else:
             self._unfinished = {}
+            left = self.switch - advance.length
             for gang in gangs:
-                left = self.switch_of(gang) - advance.length
                 mask = self._loaded.changes(gang, row, advance.last, len(order)) if self.on_change else gang.mask
-                if mask and left > 0:
+                if mask:
                     self._unfinished[gang] = left, mask
         if self.on_change:
             self._loaded.advance(order, advance.last, advance.length, self._unfinished)
@@ -430,10 +390,7 @@ class KeptSlices(ComputedSlices):
         """Give each gang its pace, and the gangs of the first slice, with ``rest`` to go, the rest of their switches."""
         rows, rotation, goes_on = self.rows, self._rotation, self.running if self._rotation.begun else ()
         paces: dict[SlicedGang, PaceKey] = {}
-        if self._of_kinds is not None:
-            switch_of = {gang: self.switch_of(gang) for row in order for gang in rows.gangs[row].values()}
-            self._switches, paces = self._of_kinds.plan_kinds(order, switch_of)
-        elif self.on_change:
+        if self.on_change:
             self._switches, paces = self._loaded.plan(order, first_apart=True)
         else:
             self._switches = [RowSwitches(held := rows.held[row], 0, held, 0) for row in order]
@@ -447,7 +404,7 @@ class KeptSlices(ComputedSlices):
             elif gang in goes_on:
                 continue
             else:
-                left = self.switch_of(gang)
+                left = self.switch
                 mask = gang.mask & ~self._loaded.of.get(gang, 0) if self.on_change else gang.mask
             if mask and left:
                 left = left if self.on_change else min(left, rest)
