@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from clustermodel.machine.node_set import count
@@ -9,11 +10,12 @@ from clustermodel.plans.by_node import IdleProcessors, NodePlan, Nodes
 from clustermodel.plans.one_pool import OnePool
 from clustermodel.plans.pool_plans import IdleNodes, IdlePools, PoolPlan, RowPlan, RunningPlan
 from clustermodel.plans.pools import Pools
+from clustermodel.plans.reallocation import NodeReallocation, NodesUp, NumberReallocation, PoolReallocation, Reallocation
 from clustermodel.plans.windows import Windows
 
 if TYPE_CHECKING:
     from clustermodel.policies.interface import Setup
-    from clustermodel.policies.view import View
+    from clustermodel.policies.view import RunningJob, View
 
 
 def in_pools(setup: Setup) -> bool:
@@ -64,11 +66,27 @@ def idle_to_take(
     pools: Pools, nodes: Nodes | None, view: View, *, planned: bool = False
 ) -> IdleNodes | IdlePools | IdleProcessors:
     """:func:`idle_now`; where all nodes are alike only their number, and the machine chooses those of a job that starts."""
-    if nodes is None and are_alike(pools):
+    if nodes is None and pools.are_alike:
         return IdleNodes(count(view.idle_or_ended()) if planned else view.idle)
     return idle_now(pools, nodes, view, planned=planned)
 
 
+def reallocation_of(
+    pools: Pools, nodes: Nodes | None, view: View, gains: Iterable[RunningJob], leaving: Iterable[RunningJob] = ()
+) -> Reallocation:
+    """Return the nodes of a scheduling cycle in which jobs may be preempted: idle ones, and those of running jobs."""
+    if nodes is not None:
+        return NodeReallocation(pools, nodes, view, gains, leaving)
+    if pools.are_alike:
+        return NumberReallocation(view.idle, gains, leaving)
+    return PoolReallocation(pools, view, gains, leaving)
+
+
+def nodes_up(pools: Pools, view: View) -> NodesUp:
+    """Return the nodes that are idle, or that jobs hold; of nodes with several processors, these."""
+    return NodesUp(pools, view)
+
+
 def are_alike(pools: Pools) -> bool:
     """Return whether any job may have any nodes of a machine at any time."""
-    return len(pools) == 1 and pools.windows is None
+    return pools.are_alike
