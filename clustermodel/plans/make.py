@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from clustermodel.machine.node_set import count
 from clustermodel.plans.by_node import IdleProcessors, NodePlan, Nodes
+from clustermodel.plans.masks import FreeNodes, FreeProcessors
 from clustermodel.plans.one_pool import OnePool
 from clustermodel.plans.pool_plans import IdleNodes, IdlePools, PoolPlan, RowPlan, RunningPlan
 from clustermodel.plans.pools import Pools
@@ -85,6 +86,14 @@ def reallocation_of(
 def nodes_up(pools: Pools, view: View) -> NodesUp:
     """Return the nodes that are idle, or that jobs hold; of nodes with several processors, these."""
     return NodesUp(pools, view)
+
+
+def free_nodes_of(setup: Setup) -> FreeNodes:
+    """Return what chooses nodes for jobs out of bitmasks of free ones."""
+    pools, nodes = pools_of(setup), nodes_of(setup)
+    if nodes is None:
+        return FreeNodes(pools)
+    return FreeProcessors(pools, nodes, shares_memory=setup.machine.node_memories is not None)
 
 
 def are_alike(pools: Pools) -> bool:

@@ -10,7 +10,7 @@ from clustermodel.machine.machine import Machine
 from clustermodel.machine.node_set import NodeSet, as_mask, from_mask, lowest
 from clustermodel.plans.free_memory import FreeMemory
 from clustermodel.plans.reallocation import Lack
-from clustermodel.policies.interface import NOTHING, PARTS, Checkpoint, Kill, Suspend
+from clustermodel.policies.interface import NOTHING, PARTS, Checkpoint, Kill, Setup, Suspend
 from clustermodel.policies.view import QueuedJob, RunningJob, View
 
 DEPENDENCIES: Final = {"kill": NOTHING, "checkpoint": frozenset({"checkpointing"}), "suspend": frozenset(PARTS)}
@@ -30,6 +30,15 @@ def require_store(policy: str, mode: str, machine: Machine, *, parameter: str = 
         raise SpecificationError(
             f"{policy}: {parameter}={mode}: the machine takes no checkpoints (max_tasks_per_slice=0), "
             "so that no job could go on on other nodes"
+        )
+
+
+def require_own_memory(policy: str, mode: str, setup: Setup) -> None:
+    """Refuse a mode that keeps jobs in the memory of nodes where these share it with others."""
+    if mode == "suspend" and setup.by_node and setup.machine.node_memories is not None:
+        raise SpecificationError(
+            f"{policy}: mode=suspend is not allowed where several jobs share the memory of a node (node_memory_gib); "
+            "it must be checkpoint or kill"
         )
 
 

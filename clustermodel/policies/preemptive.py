@@ -101,6 +101,7 @@ class PreemptiveRun:
     def __init__(self, policy: Any, setup: Setup) -> None:
         self._mode, self._skip = policy.mode, policy.skip
         preemption.require_store(policy.name, self._mode, setup.machine)
+        preemption.require_own_memory(policy.name, self._mode, setup)
         self._round = policy.round_on(setup.machine)
         self._min_run = to_ticks(policy.min_run_s)
         lower = policy.preempts == "lower-priority"
