@@ -109,6 +109,7 @@ class PreemptiveRun:
         self._victims = None if in_order else Victims(policy.victim, lower_priority=lower)
         self._reason = Reason(policy.rule) if setup.explain else None
         self._order: list[QueuedJob] = []  # all jobs in the system; equal ones stay as they were
+        self._gone: set[int] = set()  # ids of those that have left it
         self._pools, self._nodes = pools_of(setup), nodes_of(setup)
         self._may_lack = self._mode == "suspend" or (self._mode == "checkpoint" and bool(setup.machine.windows))
         self._to_start: dict[QueuedJob, Split | None] = {}  # with the nodes assigned to them, which others may still hold
@@ -143,9 +144,12 @@ class PreemptiveRun:
         self._have_left = bool(self._preempted) and any(gang.job.id in self._preempted for gang in batch.ended)
         if self._have_left:
             self._preempted.difference_update([gang.job.id for gang in batch.ended])
-        left = {gang.job.id for gang in batch.ended if gang.job.id not in view.waiting}
-        if left:
-            self._order = [job for job in self._order if job.id not in left]
+        gone = {gang.job.id for gang in batch.ended if gang.job.id not in view.waiting}
+        if batch.reservations:  # those that have missed their last chance are not told of
+            gone.update([job.id for job in self._order if job.id not in view.waiting and job.id not in view.running])
+        if gone:
+            self._order = [job for job in self._order if job.id not in gone]
+        self._gone = gone
         self._order += batch.submitted
 
     def _sort(self, view: View) -> None:

@@ -123,9 +123,8 @@ class _InRounds(PreemptiveRun):
 
     def _observe(self, batch: Batch, view: View) -> None:
         super()._observe(batch, view)
-        left = [gang.job.id for gang in batch.ended if gang.job.id not in view.waiting]
-        self._has_changed = self._has_changed or bool(left or batch.submitted)
-        for job_id in left:
+        self._has_changed = self._has_changed or bool(self._gone or batch.submitted)
+        for job_id in self._gone:
             for of_job in (self._share, self._before, self._deficit):
                 of_job.pop(job_id, None)
         for job in batch.submitted:
@@ -280,10 +279,9 @@ class _FinishTimeRun(_InRounds):
     def _observe(self, batch: Batch, view: View) -> None:
         super()._observe(batch, view)
         self._lengths.observe(batch, view)
-        for gang in batch.ended:
-            if gang.job.id not in view.waiting:
-                for of_job in (self._expected, self._alone, self._equal):
-                    of_job.pop(gang.job.id, None)
+        for job_id in self._gone:
+            for of_job in (self._expected, self._alone, self._equal):
+                of_job.pop(job_id, None)
         for job in batch.submitted:
             self._expected[job.id], self._alone[job.id] = self._lengths.predicted(job), 0.0
 
