@@ -53,19 +53,23 @@ class FairShares:
         shares: dict[int, float] = {}
         free, left = [float(number) for number in self._up], self._jobs
         while left:
-            rivals, at_level = left, level(left, sum(free), left)
+            rivals, at_level = left, self._at_level(level, left, left, free)
             for _ in left:
                 short = self._short(left, at_level, free)
                 if not short or len(short) == len(rivals):
                     break
-                rivals = short
-                at_level = level(rivals, sum([free[pool] for pool in self._pools_of(rivals)]), left)
+                rivals, at_level = short, self._at_level(level, short, left, free)
             for job in rivals:
                 shares[job.id] = at_level[job.id]
             for pool in self._pools_of(rivals):
                 free[pool] = 0.0
             left = [job for job in left if job.id not in shares]
         return shares
+
+    def _at_level(
+        self, level: Level, rivals: Sequence[QueuedJob], jobs: Sequence[QueuedJob], free: list[float]
+    ) -> dict[int, float]:
+        return level(rivals, sum([free[pool] for pool in self._pools_of(rivals)]), jobs)
 
     def _pools_of(self, jobs: Iterable[QueuedJob]) -> set[int]:
         return {pool for job in jobs for pool in self._pools.touched(job.allowed)}

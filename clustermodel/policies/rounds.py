@@ -4,6 +4,10 @@ The mechanism is that of Gavel (D. Narayanan et al., "Heterogeneity-Aware Cluste
 Workloads", OSDI 2020, section 5, and its published program) on processors that are all alike.  Jobs take nodes in the order of
 what they have had of their shares.  A gang that is chosen again keeps its nodes and runs on (its lease is extended); any other
 is checkpointed, or restarts.
+
+Where jobs differ in the nodes that they may have, their shares depend on who competes for these
+(:class:`~clustermodel.plans.fair_shares.FairShares`).  Neither shapes nor reservations change the shares; both count when jobs
+take nodes, and a job that does not fit in a round waits for another one.
 """
 
 from __future__ import annotations
