@@ -11,7 +11,7 @@ from clustermodel.plans.masks import FreeNodes, FreeProcessors
 from clustermodel.plans.one_pool import OnePool
 from clustermodel.plans.pool_plans import IdleNodes, IdlePools, PoolPlan, RowPlan, RunningPlan
 from clustermodel.plans.pools import Pools
-from clustermodel.plans.reallocation import NodeReallocation, NodesUp, NumberReallocation, PoolReallocation, Reallocation
+from clustermodel.plans.reallocation import NodeReallocation, NumberReallocation, PoolReallocation, Reallocation
 from clustermodel.plans.windows import Windows
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def idle_to_take(
     pools: Pools, nodes: Nodes | None, view: View, *, planned: bool = False
 ) -> IdleNodes | IdlePools | IdleProcessors:
     """:func:`idle_now`; where all nodes are alike only their number, and the machine chooses those of a job that starts."""
-    if nodes is None and pools.are_alike:
+    if nodes is None and are_alike(pools):
         return IdleNodes(count(view.idle_or_ended()) if planned else view.idle)
     return idle_now(pools, nodes, view, planned=planned)
 
@@ -78,14 +78,9 @@ def reallocation_of(
     """Return the nodes of a scheduling cycle in which jobs may be preempted: idle ones, and those of running jobs."""
     if nodes is not None:
         return NodeReallocation(pools, nodes, view, gains, leaving)
-    if pools.are_alike:
+    if are_alike(pools):
         return NumberReallocation(view.idle, gains, leaving)
     return PoolReallocation(pools, view, gains, leaving)
-
-
-def nodes_up(pools: Pools, view: View) -> NodesUp:
-    """Return the nodes that are idle, or that jobs hold; of nodes with several processors, these."""
-    return NodesUp(pools, view)
 
 
 def free_nodes_of(setup: Setup) -> FreeNodes:

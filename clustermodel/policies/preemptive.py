@@ -19,9 +19,9 @@ from typing import Any, ClassVar, Final
 from clustermodel.errors import SpecificationError, refused
 from clustermodel.machine.machine import Machine
 from clustermodel.machine.node_set import NodeSet, from_mask
-from clustermodel.plans.make import idle_to_take, nodes_of, nodes_up, pools_of, reallocation_of
+from clustermodel.plans.make import idle_to_take, nodes_of, pools_of, reallocation_of
 from clustermodel.plans.pools import Split
-from clustermodel.plans.reallocation import Reallocation
+from clustermodel.plans.reallocation import NodesUp, Reallocation
 from clustermodel.policies import preemption
 from clustermodel.policies.interface import Checkpoint, Decision, Reason, Run, Setup, Start, WakeAt, dependencies_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
@@ -540,7 +540,7 @@ class _ServerFillingRun:
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Preempt running jobs that are not among those to run; start those that fit into the idle nodes."""
         running = sorted([gang.job for gang in view.running.values()], key=_IN_QUEUE_ORDER)
-        candidates, up = [], nodes_up(self._pools, view)
+        candidates, up = [], NodesUp(self._pools, view)
         for job in merge(running, view.waiting.values(), key=_IN_QUEUE_ORDER):
             if not up.left:
                 break
