@@ -105,6 +105,7 @@ class SelectiveSuspensionRun:
         self._interval = duration_to_ticks(policy.interval_s)
         self._explain, self._one_by_one, self._occupies = setup.explain, setup.one_by_one, setup.occupies
         self._where = free_nodes_of(setup)
+        self._shares_memory = self._where.shares_memory
         self._idle = (1 << setup.nodes) - 1  # sets of nodes are bitmasks here
         self._stopping = 0  # nodes of preempted jobs whose work is being saved, and of jobs in their epilog
         self._claimed = 0  # nodes of all claims, which do not overlap
@@ -205,17 +206,23 @@ class SelectiveSuspensionRun:
         parts = [self._idle & (~self._claimed | claim) & suitable for suitable in self._suitable(job)]
         if own := self._own.get(job.id):
             return own if any(not own & ~free for free in parts) else 0
-        kept = self._kept(job, view, self._held)
+        kept = self._kept(job, view) if self._shares_memory else ()
         if (free := next((part for part in parts if self._where.fits(job, part, kept)), None)) is None:
             return 0
         owned = reduce(or_, self._own.values(), 0)
         # First its claim: otherwise the jobs that it has preempted could resume there.
         return self._where.choose(job, free, (claim, ~owned & ~claim, owned & ~claim), kept)
 
-    def _kept(self, job: QueuedJob, view: View, stay: Iterable[int]) -> Kept:
-        """Return what jobs that stay, and those for which nodes are kept, leave a waiting job no memory of."""
-        if not self._where.shares_memory:
-            return ()
+    def _kept(self, job: QueuedJob, view: View, victims: Iterable[_Running] | None = None) -> Kept:
+        """Return what others leave a waiting job no memory of: those that hold nodes, and those for which nodes are kept.
+
+        With ``victims``, these have left, and all that are stopping.
+        """
+        if victims is None:
+            stay = [*self._held]
+        else:
+            gone = {other.job.id for other in victims}
+            stay = [job_id for job_id, nodes in self._held.items() if not (nodes & self._stopping or job_id in gone)]
         kept = [(self._held[job_id], self._memory_of[job_id]) for job_id in stay]
         kept += [(nodes, view.waiting[job_id].memory) for job_id, nodes in self._claims.items() if job_id != job.id]
         return kept
@@ -270,18 +277,14 @@ class SelectiveSuspensionRun:
             )
 
         def suffice(victims: Iterable[_Running]) -> bool:
-            gained = reduce(or_, (self._held[other.job.id] for other in victims), 0)
-            return self._where.fits(job, free | gained & suitable, self._kept_without(victims, job, view))
+            gained = reduce(or_, [self._held[other.job.id] for other in victims], 0)
+            kept = self._kept(job, view, victims) if self._shares_memory else ()
+            return self._where.fits(job, free | gained & suitable, kept)
 
-        if self._where.fits(job, free, self._kept_without((), job, view)):
+        if suffice(()):
             return ()
         missing = job.nodes - free.bit_count()
         return enough_for(max(missing, 1), first, gained_from, suffice if self._where.has_shapes else None) or None
-
-    def _kept_without(self, victims: Iterable[_Running], job: QueuedJob, view: View) -> Kept:
-        gone = {other.job.id for other in victims}
-        stay = (job_id for job_id, nodes in self._held.items() if not (nodes & self._stopping or job_id in gone))
-        return self._kept(job, view, stay)
 
     def _can_stop(self, other: _Running, view: View) -> bool:
         gang = view.running.get(other.job.id)  # there is none yet for a job that starts now
@@ -295,7 +298,7 @@ class SelectiveSuspensionRun:
         if not possible:
             return
         suitable, victims = possible[0]
-        kept = self._kept_without(victims, job, view)
+        kept = self._kept(job, view, victims) if self._shares_memory else ()
         free = (self._idle | self._stopping) & ~self._claimed
         for other in victims:
             self._running.remove(other)
@@ -313,7 +316,7 @@ class SelectiveSuspensionRun:
             if job.id in self._held or job.id in self._claims:
                 continue
             # A suspended job is a kind of its own.  (Its nodes would say the same; their hash takes long on a large machine.)
-            memory = job.memory if self._memory is not None or self._where.shares_memory else 0
+            memory = job.memory if self._memory is not None or self._shares_memory else 0
             kind = (job.nodes, job.id if job.id in self._own else None, memory, job.layout, job.sets_eligible())
             if kind not in victims_of:
                 victims_of[kind] = self._victims(job, view)
