@@ -17,8 +17,10 @@ from clustermodel.experiment.scenario import calibrate, waits_in
 from clustermodel.machine.checkpoints import Checkpointing
 from clustermodel.machine.context_switch import ContextSwitch
 from clustermodel.machine.machine import Machine
+from clustermodel.machine.node_type import NodeType
 from clustermodel.machine.partition import Partition
 from clustermodel.machine.recorded_outages import Outages
+from clustermodel.machine.reservation import Reservation
 from clustermodel.machine.time_slicing import TimeSlicing
 from clustermodel.policies.interface import (
     RANDOM_NUMBERS,
@@ -37,7 +39,7 @@ from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import to_kib
-from clustermodel.workload.job import Demand, JobRow, Sizes, demands_of
+from clustermodel.workload.job import Demand, JobRow, JobShape, Sizes, demands_of
 
 _RANDOM_CASES = 60
 _ONE_IN = 3  # of so many cases one has a twin with partitions
@@ -109,8 +111,9 @@ def check_policy(policy: str | Policy, *, seed: int = 1, failures: bool = False)
     which the policy does not declare to depend
     (:func:`~clustermodel.policies.interface.dependencies_of`) do not change its schedule.
 
-    A policy that ``takes_partitions`` runs on machines with overlapping partitions too, and one that ``takes_resizes`` with
-    ``failures`` also on those where the failure of a node shrinks a malleable job.
+    A policy that ``takes_partitions`` runs on machines with overlapping partitions too, one that ``takes_reservations`` where
+    nodes are reserved, and one that ``takes_shapes`` where nodes have two processors and, if it takes partitions, types.  One
+    that ``takes_resizes`` runs with ``failures`` also where the failure of a node shrinks a malleable job.
 
     The seed is that of the random cases and of the policy's random stream.  With ``failures``, nodes fail in further cases: a
     policy that counts free nodes itself must follow ``Batch.failed`` and ``Batch.repaired`` there.
@@ -119,12 +122,18 @@ def check_policy(policy: str | Policy, *, seed: int = 1, failures: bool = False)
     checked = [*cases(seed, failures=failures)]
     if failures and getattr(made, "takes_resizes", False):
         checked += _malleable_cases(seed, fail=True)
-    if getattr(made, "takes_partitions", False):
-        checked += map(_partitioned, checked[::_ONE_IN])
+    usual, has_types = checked, getattr(made, "takes_partitions", False)
+    if has_types:
+        checked = [*checked, *map(_in_partitions, usual[::_ONE_IN])]
+    if getattr(made, "takes_reservations", False):
+        checked = [*checked, *map(_with_reservations, usual[1::_ONE_IN])]
+    if getattr(made, "takes_shapes", False):
+        alike = [case for case in usual[2::_ONE_IN] if case.machine.failures is None and case.machine.node_memory_gib is None]
+        checked = [*checked, *[_with_shapes(case, types=has_types) for case in alike]]
     return [broken for case in checked for broken in _check(made, case, seed)]
 
 
-def _partitioned(case: Case) -> Case:
+def _in_partitions(case: Case) -> Case:
     """Return a case with two partitions that share a node, unless there is one only; some jobs may have all nodes."""
     middle = case.machine.nodes // 2
     partitions = [Partition(name="a", nodes=range(middle + 1)), Partition(name="b", nodes=range(middle, case.machine.nodes))]
@@ -134,6 +143,30 @@ def _partitioned(case: Case) -> Case:
     ]
     machine = replace(case.machine, partitions=partitions)
     return Case(f"{case.name}, in partitions", machine, tuple(jobs))
+
+
+def _with_reservations(case: Case) -> Case:
+    """Return a case with a reservation of all nodes, and later one of every other node that comes again twice a minute."""
+    once = Reservation(start_s=20, end_s=25)
+    often = Reservation(nodes=range(0, case.machine.nodes, 2), start_s=40, end_s=43, every_s=30)
+    return Case(f"{case.name}, with reservations", replace(case.machine, reservations=[once, often]), case.jobs)
+
+
+def _with_shapes(case: Case, *, types: bool) -> Case:
+    """Return a case on nodes of two processors, perhaps of two types, where some jobs ask for one or both of each node."""
+    nodes = -(-case.machine.nodes // 2)
+    machine = replace(case.machine, nodes=nodes, gpus_per_node=2, allocation=("lowest", "consolidate")[len(case.jobs) % 2])
+    if types and nodes > 1:
+        machine = replace(machine, node_types=[NodeType(name="a", nodes="0"), NodeType(name="b", nodes=f"1-{nodes - 1}")])
+    jobs = []
+    for job in case.jobs:
+        demand, per_node = job.demand or Demand(), job.id % 3
+        if demand.sizes is None and per_node and job.nodes % per_node == 0:
+            demand = demand._replace(shape=JobShape(processors_per_node=per_node))
+        if machine.node_types and job.id % 4 == 0:
+            demand = demand._replace(node_type="b")
+        jobs.append(job._replace(demand=None if demand == Demand() else demand))
+    return Case(f"{case.name}, with shapes", machine, tuple(jobs))
 
 
 def cases(seed: int, *, failures: bool) -> Iterator[Case]:
@@ -257,6 +290,8 @@ def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
         "suspended_per_node": 1,
         "node_memory_gib": machine.node_memory_gib or _ENOUGH_GIB,
     }
+    if machine.has_shared_nodes:
+        del others["node_memory_gib"]  # jobs that share it can always be in each other's way
     used = dependencies_of(policy)
     for part, other in others.items():
         if part not in used and _schedule(_run(policy, case, replace(machine, **{part: other}), [jobs], seed)) != schedule:

@@ -167,16 +167,27 @@ class IdleProcessors:
 
     def split(self, job: QueuedJob, closed: set[int]) -> Split | None:
         """Return what a job can have of nodes now, but for closed pools; ``None`` if that is too little."""
+        return self._nodes.choose_of(job, job.nodes, self._free_now(), self._pools.open_sets(job, closed))
+
+    def _free_now(self) -> IntArray:
         if self._free is None:
             memory = self._memory()
             self._free = self._nodes.free(self._idle_nodes(), None if memory is None else memory.by_node())
-        return self._nodes.choose_of(job, job.nodes, self._free, self._pools.open_sets(job, closed))
+        return self._free
 
-    def take_split(self, split: Split) -> NodeSet:
-        """Return the lowest idle processors of the nodes of a split, which are not idle any more."""
+    def may_take(self, job: QueuedJob, split: Split) -> bool:
+        """Return whether so much is free of nodes, and a job may have these."""
+        free, having = self._free_now(), self._nodes.having(job.eligible)
+        return all(free[place] >= number and (place >= len(having) or having[place] > 0) for place, number in split)
+
+    def take_split(self, split: Split, preferred: NodeSet | None = None) -> NodeSet:
+        """Return the lowest idle processors of the nodes of a split, which are not idle any more, or ``preferred`` ones."""
         if self._idle is None:
             self._idle = self._idle_nodes()
         chosen = self._nodes.processors(split, self._idle)
+        if preferred is not None and not as_mask(preferred) & ~as_mask(self._idle):
+            parts = tuple([part for part in split if part[0] < self._nodes.count])
+            chosen = preferred if self._nodes.split(preferred, 0) == parts else chosen
         self._idle = from_mask(as_mask(self._idle) & ~as_mask(chosen))
         if self._free is not None:
             for place, number in split:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from clustermodel.machine.node_set import count
 from clustermodel.plans.by_node import IdleProcessors, NodePlan, Nodes
+from clustermodel.plans.masks import FreeNodes, FreeProcessors
 from clustermodel.plans.one_pool import OnePool
 from clustermodel.plans.pool_plans import IdleNodes, IdlePools, PoolPlan, RowPlan, RunningPlan
 from clustermodel.plans.pools import Pools
+from clustermodel.plans.reallocation import NodeReallocation, NumberReallocation, PoolReallocation, Reallocation
 from clustermodel.plans.windows import Windows
 
 if TYPE_CHECKING:
     from clustermodel.policies.interface import Setup
-    from clustermodel.policies.view import View
+    from clustermodel.policies.view import RunningJob, View
 
 
 def in_pools(setup: Setup) -> bool:
@@ -69,6 +72,25 @@ def idle_to_take(
     return idle_now(pools, nodes, view, planned=planned)
 
 
+def reallocation_of(
+    pools: Pools, nodes: Nodes | None, view: View, gains: Iterable[RunningJob], leaving: Iterable[RunningJob] = ()
+) -> Reallocation:
+    """Return the nodes of a scheduling cycle in which jobs may be preempted: idle ones, and those of running jobs."""
+    if nodes is not None:
+        return NodeReallocation(pools, nodes, view, gains, leaving)
+    if are_alike(pools):
+        return NumberReallocation(view.idle, gains, leaving)
+    return PoolReallocation(pools, view, gains, leaving)
+
+
+def free_nodes_of(setup: Setup) -> FreeNodes:
+    """Return what chooses nodes for jobs out of bitmasks of free ones."""
+    pools, nodes = pools_of(setup), nodes_of(setup)
+    if nodes is None:
+        return FreeNodes(pools)
+    return FreeProcessors(pools, nodes, shares_memory=setup.machine.node_memories is not None)
+
+
 def are_alike(pools: Pools) -> bool:
     """Return whether any job may have any nodes of a machine at any time."""
-    return len(pools) == 1 and pools.windows is None
+    return pools.are_alike

@@ -35,8 +35,12 @@ class IdleNodes:
         """Return how many of the idle nodes a job has; ``None`` if they are too few."""
         return ((0, job.nodes),) if job.nodes <= self._number else None
 
-    def take_split(self, split: Split) -> NodeSet | None:
-        """Take nodes; ``None`` stands for the lowest idle ones."""
+    def may_take(self, job: QueuedJob, split: Split) -> bool:
+        """Return whether these nodes are idle."""
+        return split[0][1] <= self._number
+
+    def take_split(self, split: Split, preferred: NodeSet | None = None) -> NodeSet | None:
+        """Take nodes; ``None`` stands for those where the job is suspended if they are idle, else the lowest idle ones."""
         self._number -= split[0][1]
         return None
 
@@ -74,8 +78,15 @@ class IdlePools:
             counts[pool] -= number
         return True
 
-    def take_split(self, split: Split) -> NodeSet:
-        """Return the lowest idle nodes of pools, which are not idle any more."""
+    def may_take(self, job: QueuedJob, split: Split) -> bool:
+        """Return whether so many nodes are idle in pools, and a job may have them."""
+        counts, eligible = self.counts(), self._pools.of(job.eligible)
+        return all(pool in eligible and counts[pool] >= nodes for pool, nodes in split)
+
+    def take_split(self, split: Split, preferred: NodeSet | None = None) -> NodeSet:
+        """Return the lowest idle nodes of pools, which are not idle any more, or ``preferred`` ones that are such a split."""
+        if preferred is not None and self._pools.counts(preferred) == split and self.take_nodes(preferred):
+            return preferred
         if not self._asked:
             self._ask()
         chosen, counts = 0, self._counts

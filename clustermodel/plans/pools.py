@@ -46,6 +46,7 @@ class Pools:
             self._of_pools = _parts((1 << nodes) - 1, masks)
             self.sizes = [mask.bit_count() for mask in self._of_pools]
         self.windows: Final = windows
+        self.are_alike: Final = windows is None and len(self.sizes) == 1  # whether any job may have any nodes at any time
         every = [] if windows is None else windows.all
         self._windows_of = [[window for window in every if window.mask & mask] for mask in self._of_pools] or [[]]
         self._every: Final = tuple(range(len(self.sizes)))

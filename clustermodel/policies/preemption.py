@@ -9,7 +9,8 @@ from clustermodel.errors import SpecificationError
 from clustermodel.machine.machine import Machine
 from clustermodel.machine.node_set import NodeSet, as_mask, from_mask, lowest
 from clustermodel.plans.free_memory import FreeMemory
-from clustermodel.policies.interface import NOTHING, PARTS, Checkpoint, Kill, Suspend
+from clustermodel.plans.reallocation import Lack
+from clustermodel.policies.interface import NOTHING, PARTS, Checkpoint, Kill, Setup, Suspend
 from clustermodel.policies.view import QueuedJob, RunningJob, View
 
 DEPENDENCIES: Final = {"kill": NOTHING, "checkpoint": frozenset({"checkpointing"}), "suspend": frozenset(PARTS)}
@@ -29,6 +30,15 @@ def require_store(policy: str, mode: str, machine: Machine, *, parameter: str = 
         raise SpecificationError(
             f"{policy}: {parameter}={mode}: the machine takes no checkpoints (max_tasks_per_slice=0), "
             "so that no job could go on on other nodes"
+        )
+
+
+def require_own_memory(policy: str, mode: str, setup: Setup) -> None:
+    """Refuse a mode that keeps jobs in the memory of nodes where these share it with others."""
+    if mode == "suspend" and setup.by_node and setup.machine.node_memories is not None:
+        raise SpecificationError(
+            f"{policy}: mode=suspend is not allowed where several jobs share the memory of a node (node_memory_gib); "
+            "it must be checkpoint or kill"
         )
 
 
@@ -53,6 +63,25 @@ def victims_for(missing: int, candidates: Iterable[T], nodes_of: Callable[[T], i
         if missing + (nodes := nodes_of(victim)) <= 0:
             victims.remove(victim)
             missing += nodes
+    return victims
+
+
+def enough_for(
+    missing: int, choose: Callable[[int], list[T]], nodes_of: Callable[[T], int], suffice: Callable[[Iterable[T]], bool] | None
+) -> list[T]:
+    """Return the victims that ``choose`` gives for ``missing`` nodes; for as many more as it takes until they ``suffice``.
+
+    Nobody is among them then who can be spared.
+    """
+    victims = choose(missing)
+    if suffice is None:
+        return victims
+    while victims and not suffice(victims):
+        victims = choose(sum(map(nodes_of, victims)) + 1)
+    for victim in victims[::-1]:
+        others = [other for other in victims if other is not victim]
+        if suffice(others):
+            victims = others
     return victims
 
 
@@ -159,14 +188,18 @@ class Victims:
             return gangs
         return [gang for gang in gangs if gang.start > since or gang.job.priority < job.priority]
 
-    def choose(
-        self, missing: int, gangs: Sequence[RunningJob], nodes_of: Callable[[RunningJob], int], now: int
-    ) -> list[RunningJob]:
-        """Return which of ``gangs`` yield so that ``missing`` nodes become free; none if all of them have too few."""
-        victims = self._rule(missing, gangs, nodes_of, now)
-        for gang in victims:
-            self._preempted[gang.job.id] = now
-        return victims
+    def choose(self, lacks: Iterable[Lack], now: int) -> list[RunningJob]:
+        """Return which gangs yield so that a waiting job lacks nothing on the first set of nodes on which that is possible."""
+        for lack in lacks:
+            if victims := self._of_one_set(lack, now):
+                for gang in victims:
+                    self._preempted[gang.job.id] = now
+                return victims
+        return []
+
+    def _of_one_set(self, lack: Lack, now: int) -> list[RunningJob]:
+        missing, gangs, nodes_of, suffice = lack
+        return enough_for(missing, lambda nodes: self._rule(nodes, gangs, nodes_of, now), nodes_of, suffice)
 
 
 class Nodes(NamedTuple):

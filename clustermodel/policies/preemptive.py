@@ -9,7 +9,7 @@ calls the second one "shortest-remaining-service-first".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import merge
 from math import ceil, inf
@@ -18,21 +18,19 @@ from typing import Any, ClassVar, Final
 
 from clustermodel.errors import SpecificationError, refused
 from clustermodel.machine.machine import Machine
-from clustermodel.machine.node_set import from_mask
-from clustermodel.plans.make import in_pools, pools_of
-from clustermodel.plans.pool_plans import IdlePools
-from clustermodel.plans.pools import Pools
+from clustermodel.machine.node_set import NodeSet, from_mask
+from clustermodel.plans.make import idle_to_take, nodes_of, pools_of, reallocation_of
+from clustermodel.plans.pools import Split
+from clustermodel.plans.reallocation import NodesUp, Reallocation
 from clustermodel.policies import preemption
 from clustermodel.policies.interface import Checkpoint, Decision, Reason, Run, Setup, Start, WakeAt, dependencies_of
-from clustermodel.policies.partitioned_preemption import Chosen, PoolsToShare, by_order, by_victims, starts_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.policies.preemption import DEPENDENCIES, PREEMPTS, VICTIMS, Preemption, Victims
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import choice, flag, require_number, require_seconds
 
-_IN_QUEUE_ORDER = attrgetter("queue_order")
-_nodes_of: Final[Callable[[RunningJob], int]] = attrgetter("nodes")
+_IN_QUEUE_ORDER, _NODES = attrgetter("queue_order"), attrgetter("nodes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +60,7 @@ class PreemptiveScheduler:
     name: ClassVar[str]
     takes_partitions: ClassVar[bool] = True
     takes_reservations: ClassVar[bool] = True
+    takes_shapes: ClassVar[bool] = True
     rule: ClassVar[str]  # why a job starts
     in_run: ClassVar[type[PreemptiveRun]]
     mode: str = "checkpoint"
@@ -84,9 +83,13 @@ class PreemptiveScheduler:
     def depends_on(self) -> frozenset[str]:
         return DEPENDENCIES[self.mode]
 
-    def step_on(self, machine: Machine) -> int:
-        """Return the length of a round, ticks: decisions are made at its multiples only; 0: at every event."""
+    def round_on(self, machine: Machine) -> int:
+        """Return the length of a round, ticks; 0: decisions are made at every event."""
         return machine.round if self.round_s is None else to_ticks(self.round_s)
+
+    def step_on(self, machine: Machine) -> int:
+        """Return of which time, ticks, decisions are made at the multiples only; 0: at any time."""
+        return self.round_on(machine)
 
     def start(self, setup: Setup) -> PreemptiveRun:
         return self.in_run(self, setup)
@@ -98,17 +101,18 @@ class PreemptiveRun:
     def __init__(self, policy: Any, setup: Setup) -> None:
         self._mode, self._skip = policy.mode, policy.skip
         preemption.require_store(policy.name, self._mode, setup.machine)
-        self._round = policy.step_on(setup.machine)
+        preemption.require_own_memory(policy.name, self._mode, setup)
+        self._round = policy.round_on(setup.machine)
         self._min_run = to_ticks(policy.min_run_s)
         lower = policy.preempts == "lower-priority"
         in_order = policy.victim == "order" and not lower  # who runs then follows from the order alone
         self._victims = None if in_order else Victims(policy.victim, lower_priority=lower)
         self._reason = Reason(policy.rule) if setup.explain else None
         self._order: list[QueuedJob] = []  # all jobs in the system; equal ones stay as they were
-        self._pools = pools_of(setup) if in_pools(setup) else None
+        self._gone: set[int] = set()  # ids of those that have left it
+        self._pools, self._nodes = pools_of(setup), nodes_of(setup)
         self._may_lack = self._mode == "suspend" or (self._mode == "checkpoint" and bool(setup.machine.windows))
-        self._chosen: Chosen = {}  # where jobs may differ in the nodes that they may have: pools of the jobs to start
-        self._to_start: list[QueuedJob] = []  # jobs that nodes have been assigned to, which other jobs still hold
+        self._to_start: dict[QueuedJob, Split | None] = {}  # with the nodes assigned to them, which others may still hold
         self._preempted: set[int] = set()  # ids of jobs that have been preempted, and still hold their nodes
         self._have_left = False  # whether some of them have left these now
         self._alarm: int | None = None
@@ -132,22 +136,20 @@ class PreemptiveRun:
         """Start chosen jobs that fit; in rounds when these begin, and when preempted jobs have left, not when others end."""
         starts = self._start_what_fits(view) if decides or self._have_left or not self._round else []
         if self._round and not self._preempted:
-            self._to_start = []  # those that do not fit now wait for the next round
+            self._to_start = {}  # those that do not fit now wait for the next round
         return starts
-
-    def _leaving(self, view: View) -> list[RunningJob]:
-        """Return the gangs whose nodes can be assigned to jobs that start when these have left; in rounds, preempted ones."""
-        gangs = view.running.values()
-        return [gang for gang in gangs if gang.stopping and (not self._round or gang.job.id in self._preempted)]
 
     def _observe(self, batch: Batch, view: View) -> None:
         """Take note of jobs that have arrived or left."""
         self._have_left = bool(self._preempted) and any(gang.job.id in self._preempted for gang in batch.ended)
         if self._have_left:
             self._preempted.difference_update([gang.job.id for gang in batch.ended])
-        left = {gang.job.id for gang in batch.ended if gang.job.id not in view.waiting}
-        if left:
-            self._order = [job for job in self._order if job.id not in left]
+        gone = {gang.job.id for gang in batch.ended if gang.job.id not in view.waiting}
+        if batch.reservations:  # those that have missed their last chance are not told of
+            gone.update([job.id for job in self._order if job.id not in view.waiting and job.id not in view.running])
+        if gone:
+            self._order = [job for job in self._order if job.id not in gone]
+        self._gone = gone
         self._order += batch.submitted
 
     def _sort(self, view: View) -> None:
@@ -160,108 +162,82 @@ class PreemptiveRun:
 
     def _choose(self, view: View) -> list[Preemption]:
         """Decide which jobs are to run; return the preemptions, and remember the jobs to start."""
-        mode, may_lack, latest = self._mode, self._may_lack, view.now - self._min_run
-        gangs = [view.running[job.id] for job in self._order if job.id in view.running]
-        stoppable = {
-            gang.job.id: gang
-            for gang in gangs
-            if not (gang.stopping or gang.start > latest or (may_lack and not preemption.can_be_saved(gang, mode, view)))
-        }  # in order
-        if self._pools is not None:
-            stops = self._in_pools(self._pools, view, stoppable)
-        elif self._victims is None:
-            stops = self._by_order(view, stoppable)
+        mode, may_lack, latest, running = self._mode, self._may_lack, view.now - self._min_run, view.running
+        stoppable: dict[int, RunningJob] = {}  # in order
+        leaving: list[RunningJob] = []  # whose nodes can be assigned to jobs that start then; in rounds, preempted ones
+        for job in self._order:
+            if job.id not in running:
+                continue
+            gang = running[job.id]
+            if gang.stopping:
+                if not self._round or job.id in self._preempted:
+                    leaving.append(gang)
+            elif gang.start <= latest and not (may_lack and not preemption.can_be_saved(gang, mode, view)):
+                stoppable[job.id] = gang
+        nodes = reallocation_of(self._pools, self._nodes, view, stoppable.values(), leaving)
+        if self._victims is None:
+            self._to_start = in_order(nodes, self._order, view.waiting, stoppable, skip=self._skip)
+            stops = [gang for gang in running.values() if gang.job.id in stoppable]
         else:
-            stops = self._by_victims(view, stoppable, self._victims)
+            self._to_start, stops = self._by_victims(nodes, view, stoppable, self._victims)
         self._preempted.update([gang.job.id for gang in stops])
         return [preemption.preempt(gang.job, self._mode) for gang in stops]
 
-    def _in_pools(self, pools: Pools, view: View, stoppable: dict[int, RunningJob]) -> list[RunningJob]:
-        """Do the same as the two following methods where jobs differ in the nodes that they may have."""
-        shared = PoolsToShare(pools, view, stoppable.values(), self._leaving(view))
-        if self._victims is None:
-            self._chosen, stops = by_order(shared, self._order, view, stoppable, skip=self._skip)
-        else:
-            self._chosen, stops = by_victims(shared, self._order, view, stoppable, self._victims, skip=self._skip)
-        self._to_start = [view.waiting[job_id] for job_id in self._chosen]
-        return stops
-
-    def _by_order(self, view: View, stoppable: dict[int, RunningJob]) -> list[RunningJob]:
-        """Let jobs take nodes in order; return those that get none."""
-        running = view.running
-        may_have = (*self._leaving(view), *stoppable.values())
-        left = view.idle + sum(gang.nodes for gang in may_have)
-        self._to_start = []
-        for job in self._order:
-            if job.id in running and job.id not in stoppable:
-                continue
-            if job.nodes <= left:
-                left -= job.nodes
-                stoppable.pop(job.id, None)
-                if job.id in view.waiting:
-                    self._to_start.append(job)
-                if not left:
-                    break
-            elif not self._skip:
-                break
-        return [gang for gang in running.values() if gang.job.id in stoppable]
-
-    def _by_victims(self, view: View, behind: dict[int, RunningJob], victims: Victims) -> list[RunningJob]:
-        """Let waiting jobs, in order, preempt as few of the jobs behind them as they need; return these."""
+    def _by_victims(
+        self, nodes: Reallocation, view: View, behind: dict[int, RunningJob], victims: Victims
+    ) -> tuple[dict[QueuedJob, Split | None], list[RunningJob]]:
+        """Let waiting jobs, in order, preempt as few of the jobs behind them as they need; return those to start, and these."""
         victims.begin(view)
-        free = view.idle + sum(gang.nodes for gang in self._leaving(view))
-        to_gain = sum(gang.nodes for gang in behind.values())
-        self._to_start, stops = [], []
+        to_start: dict[QueuedJob, Split | None] = {}
+        stops: list[RunningJob] = []
         for job in self._order:
-            if (gang := behind.pop(job.id, None)) is not None:
-                to_gain -= gang.nodes
+            if job.id in behind:
+                nodes.lose(behind.pop(job.id))
                 continue
             if job.id not in view.waiting:
                 continue
-            missing = job.nodes - free
-            if 0 < missing <= to_gain:
-                for gang in victims.choose(missing, victims.may_preempt(job, behind), _nodes_of, view.now):
-                    stops.append(behind.pop(gang.job.id))
-                    free += gang.nodes
-                    to_gain -= gang.nodes
-            if job.nodes <= free:
-                free -= job.nodes
-                self._to_start.append(job)
-            elif not self._skip:
+            if job.nodes <= nodes.most:
+                split = nodes.take_free(job)
+                if split is None and (chosen := victims.choose(nodes.lacks(job, victims.may_preempt(job, behind)), view.now)):
+                    for gang in chosen:
+                        stops.append(behind.pop(gang.job.id))
+                        nodes.gain(gang)
+                    split = nodes.take_free(job)
+                if split is not None:
+                    to_start[job] = split
+                    continue
+            if not self._skip:
+                nodes.close(job)
+            if not nodes.most:
                 break
-            if not free + to_gain:
-                break
-        return stops
+        return to_start, stops
 
     def _start_what_fits(self, view: View) -> list[Decision]:
         """Start the jobs that were chosen and fit; the others wait until the preempted jobs have left their nodes."""
+        if not self._to_start:
+            return []
         decisions: list[Decision] = []
-        idle, later, memory = view.idle, [], None
-        free = view.free_memory() if self._to_start and self._mode == "suspend" else None
-        if free is not None:  # suspended jobs can be in the way
+        later: dict[QueuedJob, Split | None] = {}
+        memory, suspends = None, self._mode == "suspend"
+        if suspends and (free := view.free_memory()) is not None:  # suspended jobs can be in the way
             rank = {job: place for place, job in enumerate(self._order)}
             memory = preemption.IdleMemory(view, free, rank.__getitem__)
-        if self._pools is not None:
-            for job, columns, discards in starts_of(self._chosen, self._pools, self._to_start, view, memory):
-                decisions += discards
-                if columns is None:
-                    later.append(job)
-                else:
-                    decisions.append(Start(job=job, columns=columns, reason=self._reason))
-            self._to_start = later
-            return decisions
-        for job in self._to_start:
+        idle = idle_to_take(self._pools, self._nodes, view)
+        for job, split in self._to_start.items():
             if job.id not in view.waiting:
                 continue
-            place = None if memory is None or job.nodes > idle else memory.place(job)
-            if memory is not None and place is not None:
+            if memory is not None:
+                if (place := memory.place(job)) is None:
+                    later[job] = split
+                    continue
                 decisions += memory.take(job, place)
-            if job.nodes <= idle and (memory is None or place is not None):
-                idle -= job.nodes
-                columns = None if place is None else from_mask(place.nodes)
-                decisions.append(Start(job=job, columns=columns, reason=self._reason))
+                columns: NodeSet | None = from_mask(place.nodes)
+            elif split is None or not idle.may_take(job, split):  # the jobs that had the nodes may have taken too long to leave
+                later[job] = split
+                continue
             else:
-                later.append(job)
+                columns = idle.take_split(split, view.suspended_on(job) if suspends else None)
+            decisions.append(Start(job=job, columns=columns, reason=self._reason))
         self._to_start = later
         return decisions
 
@@ -281,6 +257,40 @@ class PreemptiveRun:
         if not due:
             return None
         return min(due) if not self._round else -(-min(due) // self._round) * self._round
+
+
+def in_order(
+    nodes: Reallocation,
+    order: Iterable[QueuedJob],
+    may_start: Container[int],
+    stoppable: dict[int, RunningJob],
+    *,
+    skip: bool,
+) -> dict[QueuedJob, Split | None]:
+    """Let jobs take nodes in order; return those to start, with these.
+
+    Of the running jobs that are ``stoppable``, only those are left there that do not keep their nodes.
+    """
+    to_start: dict[QueuedJob, Split | None] = {}
+    for job in order:
+        if job.id in stoppable:
+            if nodes.keep(stoppable[job.id]):
+                del stoppable[job.id]
+                if not nodes.most:
+                    break
+                continue
+        elif job.id not in may_start:
+            continue
+        elif job.nodes <= nodes.most and (split := nodes.take(job)) is not None:
+            to_start[job] = split
+            if not nodes.most:
+                break
+            continue
+        if not skip:
+            nodes.close(job)
+            if not nodes.most:
+                break
+    return to_start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -515,72 +525,42 @@ class ServerFilling:
     name: ClassVar[str] = "server-filling"
     takes_partitions: ClassVar[bool] = True
     takes_reservations: ClassVar[bool] = True
+    takes_shapes: ClassVar[bool] = True
     depends_on: ClassVar[frozenset[str]] = DEPENDENCIES["checkpoint"]
 
     def start(self, setup: Setup) -> Run:
         preemption.require_store(self.name, "checkpoint", setup.machine)
-        return _FillingPools(pools_of(setup)) if in_pools(setup) else self
+        return _ServerFillingRun(setup)
+
+
+class _ServerFillingRun:
+    def __init__(self, setup: Setup) -> None:
+        self._pools, self._nodes, self._windows = pools_of(setup), nodes_of(setup), bool(setup.machine.windows)
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Preempt running jobs that are not among those to run; start those that fit into the idle nodes."""
-        running = sorted((gang.job for gang in view.running.values()), key=_IN_QUEUE_ORDER)
-        candidates, needed = [], 0
+        running = sorted([gang.job for gang in view.running.values()], key=_IN_QUEUE_ORDER)
+        candidates, up = [], NodesUp(self._pools, view)
         for job in merge(running, view.waiting.values(), key=_IN_QUEUE_ORDER):
-            candidates.append(job)
-            needed += job.nodes
-            if needed >= view.up:
+            if not up.left:
                 break
-        left, idle, chosen, starts = view.up, view.idle, set(), []
-        for job in sorted(candidates, key=lambda job: (-job.nodes, job.queue_order)):
-            if job.nodes <= left:
-                left -= job.nodes
-                chosen.add(job.id)
-                if job.id in view.waiting and job.nodes <= idle:  # otherwise gangs still hold its nodes
-                    idle -= job.nodes
-                    starts.append(Start(job=job, reason=_REASON))
-        others = (gang for gang in view.running.values() if gang.job.id not in chosen and not gang.stopping)
-        return [*(Checkpoint(job=gang.job) for gang in others), *starts]
-
-
-class _FillingPools:
-    """ServerFilling where jobs differ in the nodes that they may have: candidates are jobs of which some nodes are not full."""
-
-    def __init__(self, pools: Pools) -> None:
-        self._pools = pools
-
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
-        """Preempt running jobs that are not among those to run; start those that fit into the idle nodes."""
-        running = sorted((gang.job for gang in view.running.values()), key=_IN_QUEUE_ORDER)
-        up = IdlePools(self._pools, view.idle_nodes).counts()
-        for gang in view.running.values():
-            for pool, nodes in self._pools.counts(gang.columns):
-                up[pool] += nodes
-        candidates = []
-        for job in merge(running, view.waiting.values(), key=_IN_QUEUE_ORDER):
-            if not any(up):
-                break
-            left = job.nodes  # wherever it runs: the candidates must not depend on what was chosen before
-            ways = self._pools.ways(job)
-            most = max(ways, key=lambda pools: sum(up[pool] for pool in pools))
-            for pool in next((pools for pools in ways if sum(up[pool] for pool in pools) >= left), most):
-                taken = min(up[pool], left)
-                up[pool] -= taken
-                left -= taken
-            if left < job.nodes:
+            if up.take_some(job):
                 candidates.append(job)
-        candidates.sort(key=lambda job: (-job.nodes, job.queue_order))
-        gangs = {
-            job: gang
-            for job, gang in view.running.items()
-            if gang.stopping or preemption.can_be_saved(gang, "checkpoint", view)
-        }
-        shared = PoolsToShare(self._pools, view, gangs.values())
-        chosen, stops = by_order(shared, candidates, view, gangs, skip=True)
-        starts = starts_of(chosen, self._pools, [view.waiting[job_id] for job_id in chosen], view, None)
-        return [
-            *(Checkpoint(job=gang.job) for gang in stops if not gang.stopping),
-            *(Start(job=job, columns=columns, reason=_REASON) for job, columns, _ in starts if columns is not None),
-        ]
+        candidates.sort(key=_NODES, reverse=True)  # equal ones stay in queue order
+        gangs = dict(view.running)
+        if self._windows:
+            saved = preemption.can_be_saved
+            gangs = {job: gang for job, gang in gangs.items() if gang.stopping or saved(gang, "checkpoint", view)}
+        nodes = reallocation_of(self._pools, self._nodes, view, gangs.values())
+        chosen = in_order(nodes, candidates, view.waiting, gangs, skip=True)
+        decisions: list[Decision] = [Checkpoint(job=gang.job) for gang in gangs.values() if not gang.stopping]
+        if not chosen:
+            return decisions
+        idle = idle_to_take(self._pools, self._nodes, view)
+        for job, split in chosen.items():
+            if split is not None and idle.may_take(job, split):  # otherwise gangs still hold its nodes
+                decisions.append(Start(job=job, columns=idle.take_split(split), reason=_REASON))
+        return decisions
 
 
 _REASON: Final = Reason("one of the oldest jobs that can fill the machine, the largest first")

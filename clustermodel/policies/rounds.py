@@ -4,6 +4,10 @@ The mechanism is that of Gavel (D. Narayanan et al., "Heterogeneity-Aware Cluste
 Workloads", OSDI 2020, section 5, and its published program) on processors that are all alike.  Jobs take nodes in the order of
 what they have had of their shares.  A gang that is chosen again keeps its nodes and runs on (its lease is extended); any other
 is checkpointed, or restarts.
+
+Where jobs differ in the nodes that they may have, their shares depend on who competes for these
+(:class:`~clustermodel.plans.fair_shares.FairShares`).  Neither shapes nor reservations change the shares; both count when jobs
+take nodes, and a job that does not fit in a round waits for another one.
 """
 
 from __future__ import annotations
@@ -13,10 +17,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from clustermodel.errors import SpecificationError
+from clustermodel.machine.machine import Machine
+from clustermodel.plans.fair_shares import FairShares
+from clustermodel.plans.make import are_alike, reallocation_of
+from clustermodel.plans.pools import Split
 from clustermodel.policies.interface import Decision, Migrate, Setup, Start, WakeAt, dependencies_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.policies.preemption import Preemption, preempt
-from clustermodel.policies.preemptive import PreemptiveRun, PreemptiveScheduler
+from clustermodel.policies.preemptive import PreemptiveRun, PreemptiveScheduler, in_order
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.ticks import to_seconds, to_ticks
 from clustermodel.validation import require, require_seconds
@@ -43,8 +51,6 @@ class RoundScheduler(PreemptiveScheduler):
     ahead_s: float = 0.0
     start_s: float = 0.0
     in_run: ClassVar[type[_InRounds]]
-    takes_partitions: ClassVar[bool] = False  # shares are of one machine
-    takes_reservations: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,6 +63,13 @@ class RoundScheduler(PreemptiveScheduler):
             field = next(name for name, is_set in others.items() if is_set)
             raise SpecificationError(f"{self.name}: {field} is not allowed with ahead_s; every gang that is not chosen stops")
 
+    def round_on(self, machine: Machine) -> int:
+        return super().round_on(machine) or (to_ticks(ROUND_S) if self.round_s is None else 0)
+
+    def step_on(self, machine: Machine) -> int:
+        """Return 0: a round may begin at any time, as each begins when the one before it is over."""
+        return 0
+
 
 class _InRounds(PreemptiveRun):
     """Rounds, shares and what jobs have had of them."""
@@ -64,19 +77,19 @@ class _InRounds(PreemptiveRun):
     def __init__(self, policy: Any, setup: Setup) -> None:
         super().__init__(policy, setup)
         self._ahead = to_ticks(policy.ahead_s)
-        if policy.round_s is None:
-            self._round = self._round or to_ticks(ROUND_S)
         if self._round <= self._ahead:
             must = f"longer than ahead_s, {policy.ahead_s:g}"
             raise SpecificationError(f"{policy.name}: round_s: {to_seconds(self._round):g} is not allowed; it must be {must}")
         self._between_resets, self._per_start = to_ticks(policy.reset_s), to_ticks(policy.start_s)
         machine = setup.machine
         packs = machine.gpus_per_node > 1 and machine.allocation == "consolidate" and machine.node_memory_gib is None
+        packs = packs and are_alike(self._pools) and self._nodes is None
         self._of_node = machine.gpus_per_node if packs else 0  # processors of a node, where gangs are packed into nodes
         self._next = 0  # when the next round begins, ticks
         self._decided_at = 0  # when it is decided ahead which jobs run then
         self._is_decided = False
-        self._chosen_jobs: set[int] | None = None  # ids; ``None``: whichever fit when it begins
+        # By job id, which jobs run then, and the nodes of those that start; ``None``: whichever fit when it begins.
+        self._chosen_jobs: dict[int, Split | None] | None = None
         self._has_changed = False  # whether jobs have come or left since shares were computed
         self._last_reset: int | None = None
         self._share: dict[int, float] = {}  # by job id: the part of the time in which a job is to run
@@ -86,13 +99,16 @@ class _InRounds(PreemptiveRun):
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Begin a round if it is time: preempt the gangs that are not chosen, move and start others."""
         self._observe(batch, view)
+        if batch.reservations and not view.running:  # whatever waits may have been waiting for that
+            self._next = self._decided_at = view.now
+            self._is_decided = False
         if view.now > self._next:  # no job has waited for rounds to begin; on an empty machine one begins at once
             skipped = -(-(view.now - self._next) // self._round) * self._round if view.running else view.now - self._next
             self._next += skipped
             self._decided_at += skipped
         if view.waiting and not self._is_decided and view.now >= (self._decided_at if self._ahead else self._next):
             self._sort(view)
-            self._chosen_jobs = self._first_that_fit(view.up) if self._ahead else None
+            self._chosen_jobs = self._first_that_fit(view) if self._ahead else None
             self._is_decided = True
         decisions: list[Decision] = []
         begins = view.now == self._next and self._is_decided
@@ -111,9 +127,8 @@ class _InRounds(PreemptiveRun):
 
     def _observe(self, batch: Batch, view: View) -> None:
         super()._observe(batch, view)
-        left = [gang.job.id for gang in batch.ended if gang.job.id not in view.waiting]
-        self._has_changed = self._has_changed or bool(left or batch.submitted)
-        for job_id in left:
+        self._has_changed = self._has_changed or bool(self._gone or batch.submitted)
+        for job_id in self._gone:
             for of_job in (self._share, self._before, self._deficit):
                 of_job.pop(job_id, None)
         for job in batch.submitted:
@@ -126,38 +141,38 @@ class _InRounds(PreemptiveRun):
         done = {job.id: progress(running[job.id]) if job.id in running else saved(job) for job in jobs}
         before, share, deficit = self._before, self._share, self._deficit
         if self._has_changed and (since is None or now - since >= self._between_resets):
-            shares = self._shares(view, done)
+            shares = self._shares(FairShares(self._pools, jobs, view), view, done)
             for job in jobs:
                 deficit[job.id] += share.get(job.id, 0) * (now - (since or 0)) - (done[job.id] - before[job.id])
                 before[job.id] = done[job.id]
             share.update(shares)
             self._last_reset, self._has_changed = now, False
-        for job in jobs:
-            if job.id not in share:
-                share[job.id] = equal_share(job, len(jobs), view.up)
+        if arrived := [job for job in jobs if job.id not in share]:
+            fair = FairShares(self._pools, jobs, view)
+            share.update({job.id: fair.equal(job) for job in arrived})
         had = {job.id: (half + done[job.id] - before[job.id]) / share[job.id] for job in jobs}
         jobs.sort(key=lambda job: (had[job.id], -deficit[job.id], job.queue_order))
 
-    def _first_that_fit(self, left: int) -> set[int]:
-        chosen = set()
-        for job in self._order:
-            if job.nodes <= left:
-                chosen.add(job.id)
-                left -= job.nodes
-            elif not self._skip:
-                break
-        return chosen
+    def _first_that_fit(self, view: View) -> dict[int, Split | None]:
+        stays = {job.id: gang for job in self._order if (gang := view.running.get(job.id)) and not gang.stopping}
+        stopping = [gang for gang in view.running.values() if gang.stopping]
+        nodes = reallocation_of(self._pools, self._nodes, view, stays.values(), stopping)
+        before = [*stays]
+        there = {job.id for job in self._order}
+        to_start = in_order(nodes, self._order, there, stays, skip=self._skip)
+        chosen: dict[int, Split | None] = {job_id: None for job_id in before if job_id not in stays}
+        return chosen | {job.id: split for job, split in to_start.items()}
 
     def _choose_decided(self, view: View) -> list[Preemption]:
         """Preempt and remember to start what was decided ahead, or decide now."""
         if (chosen := self._chosen_jobs) is None:
             return self._choose(view)
-        self._to_start = [job for job in self._order if job.id in chosen and job.id in view.waiting]
+        self._to_start = {job: chosen[job.id] for job in self._order if job.id in chosen and job.id in view.waiting}
         stops = [gang for gang in view.running.values() if gang.job.id not in chosen and not gang.stopping]
         self._preempted.update([gang.job.id for gang in stops])
         return [preempt(gang.job, self._mode) for gang in stops]
 
-    def _shares(self, view: View, done: Mapping[int, int]) -> dict[int, float]:
+    def _shares(self, fair: FairShares, view: View, done: Mapping[int, int]) -> dict[int, float]:
         """Return the shares of all jobs, each more than 0 and at most 1; ``done``: how long they have executed, ticks."""
         raise NotImplementedError
 
@@ -171,12 +186,15 @@ class _InRounds(PreemptiveRun):
         running = [gang for gang in view.running.values() if not gang.stopping]
         left = view.idle
         waiting: list[QueuedJob] = []
-        later: list[QueuedJob] = []
-        for job in self._to_start:
-            if job.id in view.waiting:
-                fits = job.nodes <= left  # unless a node has failed
-                left -= job.nodes if fits else 0
-                (waiting if fits else later).append(job)
+        later: dict[QueuedJob, Split | None] = {}
+        for job, split in self._to_start.items():
+            if job.id not in view.waiting:
+                continue
+            if job.nodes <= left:
+                left -= job.nodes
+                waiting.append(job)
+            else:  # a node has failed
+                later[job] = split
         self._to_start = later
         if not waiting:
             return []
@@ -224,25 +242,23 @@ def packed(
     return places
 
 
-def equal_share(job: QueuedJob, jobs: int, nodes: int) -> float:
-    """Return the part of the time for which a job runs if each of so many jobs has as many of the nodes."""
-    return min(1.0, max(nodes, 1) / jobs / job.nodes)
+def max_min_shares(rivals: Iterable[QueuedJob], nodes: float, jobs: Iterable[QueuedJob] = ()) -> dict[int, float]:
+    """Return shares such that the rival with the fewest nodes x time has as much as possible, then the next one, and so on.
 
-
-def max_min_shares(jobs: Iterable[QueuedJob], nodes: int) -> dict[int, float]:
-    """Return shares such that the job with the fewest nodes x time has as much as possible, then the next one, and so on."""
-    shares, left = {}, float(max(nodes, 1))
-    ascending = sorted(jobs, key=lambda job: job.nodes)
+    Other ``jobs`` have as much as the one with the most of them, if they need it.
+    """
+    shares, left, level = {}, float(max(nodes, 1)), 0.0
+    ascending = sorted(rivals, key=lambda job: job.nodes)
     for place, job in enumerate(ascending):
         level = min(float(job.nodes), left / (len(ascending) - place))
         shares[job.id] = level / job.nodes
         left -= level
-    return shares
+    return {job.id: min(1.0, level / job.nodes) for job in jobs} | shares
 
 
 class _MaxMinRun(_InRounds):
-    def _shares(self, view: View, done: Mapping[int, int]) -> dict[int, float]:
-        return max_min_shares(self._order, view.up)
+    def _shares(self, fair: FairShares, view: View, done: Mapping[int, int]) -> dict[int, float]:
+        return fair.of_all(max_min_shares)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,33 +283,35 @@ class _FinishTimeRun(_InRounds):
     def _observe(self, batch: Batch, view: View) -> None:
         super()._observe(batch, view)
         self._lengths.observe(batch, view)
-        for gang in batch.ended:
-            if gang.job.id not in view.waiting:
-                for of_job in (self._expected, self._alone, self._equal):
-                    of_job.pop(gang.job.id, None)
+        for job_id in self._gone:
+            for of_job in (self._expected, self._alone, self._equal):
+                of_job.pop(job_id, None)
         for job in batch.submitted:
             self._expected[job.id], self._alone[job.id] = self._lengths.predicted(job), 0.0
 
-    def _shares(self, view: View, done: Mapping[int, int]) -> dict[int, float]:
-        jobs = self._order
-        spent, left, fair = {}, {}, {}
-        for job in jobs:
-            equal = equal_share(job, len(jobs), view.up)
+    def _shares(self, fair: FairShares, view: View, done: Mapping[int, int]) -> dict[int, float]:
+        spent, left, with_equal = {}, {}, {}
+        for job in self._order:
+            equal = fair.equal(job)
             self._alone[job.id] += (done[job.id] - self._before[job.id]) / self._equal.get(job.id, equal)
             self._equal[job.id] = equal
             spent[job.id] = view.now - job.submit
             left[job.id] = max(self._expected[job.id] - done[job.id], 1)
-            fair[job.id] = self._alone[job.id] + left[job.id] / equal
+            with_equal[job.id] = self._alone[job.id] + left[job.id] / equal
 
-        def shares(stretch: float) -> dict[int, float]:
-            in_time = {job.id: stretch * fair[job.id] - spent[job.id] for job in jobs}
+        def shares(stretch: float, jobs: Iterable[QueuedJob]) -> dict[int, float]:
+            in_time = {job.id: stretch * with_equal[job.id] - spent[job.id] for job in jobs}
             return {job_id: 1.0 if time <= left[job_id] else left[job_id] / time for job_id, time in in_time.items()}
 
-        return least_stretch(shares, {job.id: job.nodes for job in jobs}, view.up)
+        def level(rivals: Sequence[QueuedJob], nodes: float, jobs: Sequence[QueuedJob]) -> dict[int, float]:
+            of_rivals = {job.id: job.nodes for job in rivals}
+            return shares(least_stretch(lambda stretch: shares(stretch, rivals), of_rivals, nodes), jobs)
+
+        return fair.of_all(level)
 
 
-def least_stretch(shares: Callable[[float], dict[int, float]], nodes: Mapping[int, int], up: int) -> dict[int, float]:
-    """Return the shares of the least stretch with which they fit, by bisection; more stretch, smaller shares."""
+def least_stretch(shares: Callable[[float], dict[int, float]], nodes: Mapping[int, int], up: float) -> float:
+    """Return the least stretch with whose shares jobs fit, by bisection; more stretch, smaller shares."""
     low, high = 0.0, 1.0
     most = max(up, 1)
 
@@ -305,7 +323,7 @@ def least_stretch(shares: Callable[[float], dict[int, float]], nodes: Mapping[in
     for _ in range(40):
         middle = (low + high) / 2
         low, high = (low, middle) if fits(middle) else (middle, high)
-    return shares(high)
+    return high
 
 
 @dataclass(frozen=True, kw_only=True)

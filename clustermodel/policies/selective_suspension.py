@@ -28,9 +28,18 @@ from typing import ClassVar, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
 from clustermodel.machine.node_set import from_mask
-from clustermodel.plans.make import pools_of
+from clustermodel.plans.make import free_nodes_of
+from clustermodel.plans.masks import Kept
 from clustermodel.policies.interface import Decision, Reason, Setup, Start, WakeAt
-from clustermodel.policies.preemption import DEPENDENCIES, can_be_saved, preempt, require_store, victims_for
+from clustermodel.policies.preemption import (
+    DEPENDENCIES,
+    can_be_saved,
+    enough_for,
+    preempt,
+    require_own_memory,
+    require_store,
+    victims_for,
+)
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.ticks import duration_to_ticks
 from clustermodel.validation import choice, require_number, require_seconds
@@ -54,6 +63,7 @@ class SelectiveSuspension:
     takes_partitions: ClassVar[bool] = True
     takes_order: ClassVar[bool] = False
     takes_reservations: ClassVar[bool] = True
+    takes_shapes: ClassVar[bool] = True
     sf: float = 2.0
     mode: str = "suspend"
     interval_s: float = 60.0
@@ -86,6 +96,7 @@ class SelectiveSuspensionRun:
         self._mode = policy.mode
         if self._mode == "checkpoint":
             require_store("ss", self._mode, setup.machine)
+        require_own_memory("ss", self._mode, setup)
         if setup.nodes > MOST_NODES:
             raise SpecificationError(f"ss: a machine of {setup.nodes:,} nodes is not allowed; nodes must be <= {MOST_NODES:,}")
         self._may_lack = self._mode == "suspend" or (self._mode == "checkpoint" and bool(setup.machine.windows))
@@ -93,12 +104,14 @@ class SelectiveSuspensionRun:
         self._sf = Fraction(str(policy.sf))  # 1.1 is meant, not the binary number next to it
         self._interval = duration_to_ticks(policy.interval_s)
         self._explain, self._one_by_one, self._occupies = setup.explain, setup.one_by_one, setup.occupies
-        self._pools = pools_of(setup)
+        self._where = free_nodes_of(setup)
+        self._shares_memory = self._where.shares_memory
         self._idle = (1 << setup.nodes) - 1  # sets of nodes are bitmasks here
         self._stopping = 0  # nodes of preempted jobs whose work is being saved, and of jobs in their epilog
         self._claimed = 0  # nodes of all claims, which do not overlap
         self._claims: dict[int, int] = {}  # id of a waiting job that has preempted others -> the nodes that it waits for
         self._held: dict[int, int] = {}  # id of a job that holds nodes -> its nodes
+        self._memory_of: dict[int, int] = {}  # and the memory of each of its tasks, KiB
         self._own: dict[int, int] = {}  # id of a suspended job -> its own nodes
         self._running: list[_Running] = []  # sorted, without those that have been preempted
         self._dispatched: dict[int, int] = {}  # id of a waiting job -> for how long it held nodes in earlier runs, ticks
@@ -129,7 +142,7 @@ class SelectiveSuspensionRun:
             waiting = [job for job in view.waiting.values() if job.id not in self._claims]
             waiting.sort(key=lambda job: (-self._waited(job, now) / job.estimate, job.queue_order))
             for job in (*[view.waiting[job_id] for job_id in self._claims], *waiting):
-                if nodes := self._nodes_for(job):
+                if nodes := self._nodes_for(job, view):
                     decisions.append(self._start(job, nodes, started, now))
                 elif considers and job.id not in self._claims:
                     decisions += self._preempt_for(job, view)
@@ -144,6 +157,7 @@ class SelectiveSuspensionRun:
     def _take_back(self, gang: RunningJob, *, requeued: bool, now: int) -> None:
         job_id = gang.job.id
         nodes = self._held.pop(job_id)
+        del self._memory_of[job_id]
         self._idle |= nodes
         if self._stopping & nodes:
             self._stopping ^= nodes
@@ -176,7 +190,7 @@ class SelectiveSuspensionRun:
             self._claimed &= ~self._claims.pop(job_id)
 
     def _may_have(self, nodes: int, job: QueuedJob | None) -> bool:
-        return job is not None and (job.eligible is None or not nodes & ~self._pools.mask(job.eligible))
+        return job is not None and self._where.may_have(nodes, job)
 
     def _waited(self, job: QueuedJob, now: int) -> int:
         return now - job.submit - self._dispatched.get(job.id, 0)
@@ -186,26 +200,39 @@ class SelectiveSuspensionRun:
         waited = -(-bar.numerator * job.estimate // bar.denominator) - job.estimate
         return job.submit + self._dispatched.get(job.id, 0) + waited
 
-    def _nodes_for(self, job: QueuedJob) -> int:
+    def _nodes_for(self, job: QueuedJob, view: View) -> int:
         """Return the nodes on which a job can start now, 0 if none: first those kept for it, last those of suspended jobs."""
         claim = self._claims.get(job.id, 0)
         parts = [self._idle & (~self._claimed | claim) & suitable for suitable in self._suitable(job)]
         if own := self._own.get(job.id):
             return own if any(not own & ~free for free in parts) else 0
-        if (free := next((part for part in parts if part.bit_count() >= job.nodes), None)) is None:
+        kept = self._kept(job, view) if self._shares_memory else ()
+        if (free := next((part for part in parts if self._where.fits(job, part, kept)), None)) is None:
             return 0
         owned = reduce(or_, self._own.values(), 0)
-        nodes = free & claim  # otherwise the jobs that it has preempted could resume there
-        for more in (free & ~owned & ~claim, free & owned & ~claim):
-            nodes |= self._pools.lowest(more, min(job.nodes - nodes.bit_count(), more.bit_count()))
-        return nodes
+        # First its claim: otherwise the jobs that it has preempted could resume there.
+        return self._where.choose(job, free, (claim, ~owned & ~claim, owned & ~claim), kept)
+
+    def _kept(self, job: QueuedJob, view: View, victims: Iterable[_Running] | None = None) -> Kept:
+        """Return what others leave a waiting job no memory of: those that hold nodes, and those for which nodes are kept.
+
+        With ``victims``, these have left, and all that are stopping.
+        """
+        if victims is None:
+            stay = [*self._held]
+        else:
+            gone = {other.job.id for other in victims}
+            stay = [job_id for job_id, nodes in self._held.items() if not (nodes & self._stopping or job_id in gone)]
+        kept = [(self._held[job_id], self._memory_of[job_id]) for job_id in stay]
+        kept += [(nodes, view.waiting[job_id].memory) for job_id, nodes in self._claims.items() if job_id != job.id]
+        return kept
 
     def _suitable(self, job: QueuedJob) -> list[int]:
         """Return the nodes of a waiting job on which it has, or could have, its memory beside all that has memory now.
 
         They are those of each of the sets of nodes of which it may have those of one.
         """
-        sets = [-1 if each is None else self._pools.mask(each) for each in job.sets_eligible()]
+        sets = self._where.sets(job)
         if self._memory is None:
             return sets
         has_memory = self._memory.nodes_with(job.memory) | self._own.get(job.id, 0)
@@ -219,7 +246,7 @@ class SelectiveSuspensionRun:
             self._memory.take(from_mask(nodes), job.memory)
         self._own.pop(job.id, None)
         self._idle ^= nodes
-        self._held[job.id] = nodes
+        self._held[job.id], self._memory_of[job.id] = nodes, job.memory
         started.append(_Running(self._sf * xfactor, tuple(-place for place in job.queue_order), job))
         reason = Reason(f"xfactor {float(xfactor):.2f}, and {why}") if self._explain else None
         return Start(job=job, columns=from_mask(nodes), reason=reason)
@@ -243,10 +270,21 @@ class SelectiveSuspensionRun:
         def gained_from(other: _Running) -> int:  # counting the bits of a mask takes long on a large machine
             return other.job.nodes if suitable == -1 else (self._held[other.job.id] & suitable).bit_count()
 
-        small = (other for other in self._running if other.job.nodes <= 2 * job.nodes)
-        candidates = (other for other in small if gained_from(other) and self._can_stop(other, view))
+        def first(missing: int) -> list[_Running]:
+            small = (other for other in self._running if other.job.nodes <= 2 * job.nodes)
+            return victims_for(
+                missing, (other for other in small if gained_from(other) and self._can_stop(other, view)), gained_from
+            )
+
+        def suffice(victims: Iterable[_Running]) -> bool:
+            gained = reduce(or_, [self._held[other.job.id] for other in victims], 0)
+            kept = self._kept(job, view, victims) if self._shares_memory else ()
+            return self._where.fits(job, free | gained & suitable, kept)
+
+        if suffice(()):
+            return ()
         missing = job.nodes - free.bit_count()
-        return victims_for(missing, candidates, gained_from) or (None if missing > 0 else ())
+        return enough_for(max(missing, 1), first, gained_from, suffice if self._where.has_shapes else None) or None
 
     def _can_stop(self, other: _Running, view: View) -> bool:
         gang = view.running.get(other.job.id)  # there is none yet for a job that starts now
@@ -260,13 +298,14 @@ class SelectiveSuspensionRun:
         if not possible:
             return
         suitable, victims = possible[0]
+        kept = self._kept(job, view, victims) if self._shares_memory else ()
         free = (self._idle | self._stopping) & ~self._claimed
         for other in victims:
             self._running.remove(other)
             self._stopping |= self._held[other.job.id]
             free |= self._held[other.job.id]
             yield preempt(other.job, self._mode)
-        self._claims[job.id] = self._own.get(job.id) or self._pools.lowest(free & suitable, job.nodes)
+        self._claims[job.id] = self._own.get(job.id) or self._where.choose(job, free & suitable, (-1,), kept)
         self._claimed |= self._claims[job.id]
 
     def _next_preemption(self, view: View) -> int | None:
@@ -277,8 +316,8 @@ class SelectiveSuspensionRun:
             if job.id in self._held or job.id in self._claims:
                 continue
             # A suspended job is a kind of its own.  (Its nodes would say the same; their hash takes long on a large machine.)
-            memory = job.memory if self._memory is not None else 0
-            kind = (job.nodes, job.id if job.id in self._own else None, memory, job.sets_eligible())
+            memory = job.memory if self._memory is not None or self._shares_memory else 0
+            kind = (job.nodes, job.id if job.id in self._own else None, memory, job.layout, job.sets_eligible())
             if kind not in victims_of:
                 victims_of[kind] = self._victims(job, view)
             reached += [max(self._reaches(job, victims[-1].bar), view.now + 1) for _, victims in victims_of[kind]]

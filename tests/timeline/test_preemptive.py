@@ -10,6 +10,7 @@ from clustermodel import (
     DecisionError,
     Job,
     Machine,
+    NodeType,
     Partition,
     Scenario,
     SpecificationError,
@@ -251,3 +252,44 @@ def test_idle_nodes_are_taken_before_those_that_jobs_are_leaving(policy: str, le
     ]
     result = Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy=policy).run()
     assert spans(result)[3] == (15, 24)
+
+
+@pytest.mark.parametrize("victim", ["order", "fewest", "least-lost", "latest-start", "largest"])
+def test_those_yield_whose_processors_are_of_the_shape(victim: str) -> None:
+    # 1 and 3 have a processor of node 0 each, 2 and 4 of node 1.  Two processors in all would be free without 4 and 3.
+    rows = [(1, 0, 200), (2, 1, 190), (3, 2, 180), (4, 3, 170)]
+    jobs = [Job(id=n, nodes=1, submit_s=at, run_s=run, node_type="ab"[(n + 1) % 2]) for n, at, run in rows]
+    jobs.append(Job(id=9, nodes=2, processors_per_node=2, submit_s=10, run_s=20))
+    types = [NodeType(name=name, nodes=str(node)) for node, name in enumerate("ab")]
+    machine = Machine(nodes=2, processors_per_node=2, node_types=types)
+    result = Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy=f"srtf:victim={victim}").run()
+    victims = sorted(job for job, _, end, _, _ in stopped(result) if end == 10)
+    assert victims in ([1, 3], [2, 4])
+    assert spans(result)[9] == (10, 30)
+
+
+def test_a_suspended_job_of_a_shape_goes_on_where_it_was() -> None:
+    jobs = [Job(id=1, nodes=2, processors_per_node=1, submit_s=0, run_s=10)]
+    jobs.append(Job(id=2, nodes=4, submit_s=2, run_s=3))
+    machine = Machine(nodes=2, processors_per_node=2, context_switch=ContextSwitch(seconds=1))
+    result = Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy="srtf:mode=suspend").run()
+    assert spans(result) == {1: (6, 15), 2: (3, 6)}
+
+
+@pytest.mark.parametrize("policy", ["srtf:mode=suspend", "ss"])
+def test_jobs_are_not_suspended_where_they_share_the_memory_of_nodes(policy: str) -> None:
+    machine = Machine(nodes=1, processors_per_node=2, node_memory_gib=4)
+    workload = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=1)])
+    with pytest.raises(SpecificationError, match="mode=suspend is not allowed where several jobs share the memory of a node"):
+        Scenario(machine=machine, workload=workload, policy=policy).run()
+
+
+def test_memory_that_jobs_share_is_gained_too() -> None:
+    # Of two processors one is idle; 1 has all of the memory.
+    jobs = [Job(id=1, nodes=1, submit_s=0, run_s=10, memory_gib=4), Job(id=2, nodes=1, submit_s=2, run_s=3, memory_gib=1)]
+    machine = Machine(nodes=1, processors_per_node=2, node_memory_gib=4)
+    for policy in ("srtf", "srtf:victim=fewest"):
+        assert spans(Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy=policy).run()) == {
+            1: (5, 13),
+            2: (2, 5),
+        }

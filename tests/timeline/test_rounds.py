@@ -1,8 +1,21 @@
 """Hand-worked timelines of fair sharing in rounds: whose turn it is, who moves, and what starting gangs takes."""
 
+from typing import Any
+
 import pytest
 
-from clustermodel import Checkpointing, Partition, SpecificationError, make_policy
+from clustermodel import (
+    Checkpointing,
+    Job,
+    Machine,
+    Partition,
+    Reservation,
+    Result,
+    Scenario,
+    SpecificationError,
+    Workload,
+    make_policy,
+)
 from clustermodel.policies.rounds import least_stretch, max_min_shares, packed
 from clustermodel.policies.view import QueuedJob
 from tests.timeline.timeline import play, spans, stopped
@@ -63,8 +76,8 @@ def test_shares() -> None:
     assert max_min_shares(jobs, 3) == {1: 1 / 4, 2: 1, 3: 1}
     assert max_min_shares(jobs, 2) == {1: pytest.approx(1 / 6), 2: pytest.approx(2 / 3), 3: pytest.approx(2 / 3)}
     # Both have 50 s left of 100; the first has spent 50 s: 50 / (100 r - 50) + 50 / (100 r) = 1.
-    shares = least_stretch(lambda r: {1: min(1.0, 50 / max(50, 100 * r - 50)), 2: min(1.0, 50 / (100 * r))}, {1: 1, 2: 1}, 1)
-    assert shares == {1: pytest.approx((5**0.5 - 1) / 2), 2: pytest.approx((3 - 5**0.5) / 2)}
+    stretch = least_stretch(lambda r: {1: min(1.0, 50 / max(50, 100 * r - 50)), 2: min(1.0, 50 / (100 * r))}, {1: 1, 2: 1}, 1)
+    assert 50 / (100 * stretch) == pytest.approx((3 - 5**0.5) / 2)
 
 
 def test_larger_gangs_take_nodes_first_and_others_move() -> None:
@@ -86,13 +99,56 @@ def test_gangs_move_to_let_a_larger_one_onto_one_node() -> None:
     [
         ("max-min:round_s=0", {}, "max-min: round_s: 0 is not allowed; it must be longer than ahead_s, 0"),
         ("max-min:ahead_s=9", {"round_s": 5}, "max-min: round_s: 5 is not allowed; it must be longer than ahead_s, 9"),
-        ("max-min", {"partitions": [Partition(name="a", nodes="0-0")]},
-         "policy max-min: not allowed on a machine with partitions; those that know them are fcfs, .*"),
     ],
 )  # fmt: skip
 def test_refused_machines(policy: str, machine: dict[str, object], message: str) -> None:
     with pytest.raises(SpecificationError, match=f"^{message}$"):
         play(2, TWO, policy, **machine)
+
+
+# Where jobs differ in the nodes that they may have.
+
+
+def of_partitions(policy: str, parts: dict[str, str], jobs: list[Job], **machine: Any) -> Result:
+    partitions = [Partition(name=name, nodes=nodes) for name, nodes in parts.items()]
+    machine = {"nodes": 2, "round_s": 10, "partitions": partitions} | machine
+    return Scenario(machine=Machine(**machine), workload=Workload.from_jobs(jobs), policy=policy).run()
+
+
+TURNS = {1: (20, 30), 2: (30, 40), 3: (0, 20)}
+TURNS_AHEAD = {1: (30, 40), 2: (10, 30), 3: (0, 20)}  # at 15, 2 has had 5 s, and 1 has had 10
+
+
+@pytest.mark.parametrize(
+    ("policy", "turns"), [("max-min", TURNS), ("finish-time-fair", TURNS), ("max-min:ahead_s=5", TURNS_AHEAD)]
+)
+def test_jobs_take_turns_on_the_nodes_of_their_partition(policy: str, turns: dict[int, tuple[float, float]]) -> None:
+    jobs = [Job(id=n, nodes=1, submit_s=0, run_s=20, partition="b" if n == 3 else "a") for n in (1, 2, 3)]
+    result = of_partitions(policy, {"a": "0", "b": "1"}, jobs)
+    assert spans(result) == turns
+
+
+def test_shares_count_the_nodes_that_a_job_may_have() -> None:
+    # 1 and 2 have half of node 0 each, 3 has node 1.  At 20 it has had 25 s of its share of all the time, 1 and 2 15 s of half
+    # of it; so it runs on.
+    jobs = [Job(id=n, nodes=1, submit_s=0, run_s=30, partition="both" if n == 3 else "a") for n in (1, 2, 3)]
+    result = of_partitions("max-min", {"a": "0", "both": "0-1"}, jobs)
+    assert spans(result) == {1: (40, 50), 2: (50, 60), 3: (0, 30)}
+
+
+def test_a_round_begins_when_a_reservation_ends_on_an_empty_machine() -> None:
+    # The node is reserved from 25 to 33: at 10 it is the turn of 2, which would run until 30.
+    jobs = [Job(id=n, nodes=1, submit_s=0, run_s=20) for n in (1, 2)]
+    machine = {"nodes": 1, "reservations": [Reservation(start_s=25, end_s=33)]}
+    assert spans(of_partitions("max-min", {}, jobs, **machine)) == {1: (0, 20), 2: (33, 53)}
+
+
+def test_a_job_that_does_not_fit_in_its_shape_waits_for_its_turn() -> None:
+    # 1 and 2 have a processor of each node; 3, which needs both of one node, does not fit beside them.  At 10 it comes first.
+    jobs = [Job(id=n, nodes=2, processors_per_node=1, submit_s=0, run_s=15) for n in (1, 2)]
+    jobs.append(Job(id=3, nodes=2, processors_per_node=2, submit_s=0, run_s=10))
+    result = of_partitions("max-min", {}, jobs, gpus_per_node=2)
+    assert spans(result) == {1: (20, 25), 2: (20, 25), 3: (10, 20)}
 
 
 def test_refused_parameters() -> None:

@@ -491,7 +491,7 @@ class Counting(Fcfs):
     """FCFS that keeps count of the idle nodes itself."""
 
     name = "counting"
-    takes_partitions = False
+    takes_partitions = takes_reservations = takes_shapes = False
 
     def __init__(self, *, failures: bool) -> None:
         self._failures = failures

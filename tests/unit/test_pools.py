@@ -34,6 +34,8 @@ VARIANTS = (
     "srtf",
     "srsf:mode=suspend,victim=least-lost",
     "las:thresholds=20",
+    "max-min:round_s=10",
+    "finish-time-fair:round_s=10,ahead_s=2",
     "pv-easy",
     "pv-easy:mode=suspend,vb=false",
     "pv-easy:mode=checkpoint,slp=false",
@@ -49,11 +51,10 @@ MODULES = (
     "fcfs.in_pools",
     "easy.in_pools",
     "backfilling.scheduler.in_pools",
-    "preemptive.in_pools",
     "slack.in_pools",
 )
 """Where policies find out whether they plan over pools."""
-ALIKE = ("plans.make.are_alike", "policies.gang.are_alike", "policies.pv_easy_run.are_alike")
+ALIKE = ("plans.make.are_alike", "policies.rounds.are_alike", "policies.gang.are_alike", "policies.pv_easy_run.are_alike")
 """Where it is found out whether one number says what is free."""
 
 

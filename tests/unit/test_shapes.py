@@ -137,7 +137,7 @@ def test_what_no_node_can_hold_is_rejected() -> None:
             lambda: Machine(nodes=1, gpus_per_node=2, processors_per_node=2),
             "Machine.processors_per_node: 2 is not allowed",
         ),
-        (lambda: run([job(1, 0, 4, 1, max_nodes_used=2)], "ss"), "policy ss: not allowed where jobs have shapes"),
+        (lambda: run([job(1, 0, 4, 1, max_nodes_used=2)], "pv-easy"), "policy pv-easy: not allowed where jobs have shapes"),
         (lambda: run([job(1, 0, 4, 1, memory_gib=1)], "gs", node_memory_gib=8), "policy gs: not allowed where jobs have"),
         (
             lambda: run([job(1, 0, 4, 1, max_nodes_used=2)], "1/L:widening=true"),
