@@ -32,7 +32,7 @@ def shipped_folder() -> Path:
 @click.command()
 @click.argument("folder", type=FILE, default=_FIRST)
 def init(folder: Path) -> None:
-    """Write a small cluster to start from: a log, the rules of its site, a policy and a study.
+    """Write a small cluster to start from: log, site, policy, study.
 
     FOLDER, by default first_cluster, gets jobs.sacct (made, not taken: two weeks of twelve users on 60 nodes), site.toml,
     policy.py, study.py, and README.md with commands to try.  Nothing is written if a file of one of these names is there.
@@ -53,7 +53,7 @@ def init(folder: Path) -> None:
 @click.argument("name", default="")
 @click.argument("folder", type=FILE, default=".")
 def scenarios(name: str, folder: Path) -> None:
-    """List the studies that come with the package, or copy one to a folder.
+    """List the studies of the package, or copy one to a folder.
 
     NAME is a study as listed, or the end of its name if no other one ends so.  FOLDER, by default the present one, gets its
     script, the scripts that this imports, and the data that lie beside it.  Nothing is written if a file of one of these names
