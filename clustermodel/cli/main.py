@@ -35,11 +35,13 @@ from clustermodel.validation import LARGEST_WHOLE
 BAD_INPUT: Final = 2
 FAILED: Final = 1
 COMMANDS: Final = {
+    "init": ("shipped_commands", "Write a small cluster to start from: log, site, policy, study."),
     "policies": ("run_command", "List the policies with their parameters and defaults."),
     "report": ("study_commands", "Write a report of the study in DIRECTORY: one HTML file that opens without a network."),
     "results": ("study_commands", "Print the results of the study in DIRECTORY: means over replications with their 95 % "
                 "intervals, and export them."),
     "run": ("run_command", "Simulate policies and print one table, a row per policy."),
+    "scenarios": ("shipped_commands", "List the studies of the package, or copy one to a folder."),
     "site": ("site_command", "Make a site file of Slurm's own output: partitions, limits, and the order of the queue."),
     "sweep": ("study_commands", "Run all trials of STUDY and keep their results in a directory."),
     "trace": ("trace_commands", "Look into workload traces, make them from accounting logs, and fit models to them."),
@@ -90,6 +92,8 @@ def cli(context: click.Context, /, verbose: int) -> None:
 
     \b
     Start here:
+      clustermodel init
+          a small cluster to try commands on: a log, rules, a policy, a study
       clustermodel run
           a synthetic year under three policies
       clustermodel trace info KTH-SP2-1996-2.2.swf.gz

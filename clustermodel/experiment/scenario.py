@@ -25,7 +25,7 @@ from clustermodel.measure.columns import arrow_table
 from clustermodel.measure.job_table import Jobs, job_columns
 from clustermodel.measure.metrics import Sums
 from clustermodel.policies.interface import MEASURED, Calibrated, Policy, Waits
-from clustermodel.policies.registry import make_policy, policy_names
+from clustermodel.policies.registry import is_shipped, make_policy, policy_names
 from clustermodel.recording.job_records import JobRecords, StreamedJob, StreamedRecords, in_seconds
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.sim.held_jobs import HeldJobs, counts_nodes
@@ -147,10 +147,9 @@ class Scenario(Specification):
         ):
             # Where it depends on parameters, the policy says itself which of them.
             if is_needed and not getattr(type(policy), takes, getattr(policy, takes, False)):
-                known = [name for name in policy_names() if getattr(make_policy(name), takes, False)]
-                raise SpecificationError(
-                    f"policy {self.label}: not allowed {where}; those that know them are {', '.join(known)}"
-                )
+                known = ", ".join(name for name in policy_names() if getattr(make_policy(name), takes, False))
+                hint = f"those that know them are {known}" if is_shipped(policy) else f"a class with {takes} = True knows them"
+                raise SpecificationError(f"policy {self.label}: not allowed {where}; {hint}")
         outcome = simulate(
             machine,
             streams,

@@ -186,10 +186,14 @@ def require_no_module(policy: str) -> None:
             )
 
 
+def is_shipped(policy: Policy) -> bool:
+    """Return whether a policy comes from this package."""
+    return type(policy).__module__.startswith("clustermodel.") and not isinstance(policy, PolicyFunction)
+
+
 def may_resize(policy: Policy) -> bool:
     """Return whether a policy may resize gangs: it says so, or does not come from this package."""
-    own = isinstance(policy, PolicyFunction) or not type(policy).__module__.startswith("clustermodel.")
-    return bool(getattr(policy, "takes_resizes", own))
+    return bool(getattr(policy, "takes_resizes", not is_shipped(policy)))
 
 
 def make_policy(policy: str | Policy | PolicyFactory) -> Policy:

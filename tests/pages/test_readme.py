@@ -1,6 +1,9 @@
 """README.md: short, with its two commands, and with figures that the stored study has."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -41,3 +44,14 @@ def test_readme_is_short_and_begins_with_its_two_commands() -> None:
     first, second = re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)[:2]
     assert first.endswith(".venv/bin/clustermodel run --figure year.png\n")
     assert second == "bash .ci/test\n"
+
+
+@pytest.mark.long
+def test_the_first_steps_work_as_pasted(tmp_path: Path) -> None:
+    block = re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)[2]
+    assert block.startswith("clustermodel init first && cd first\n")
+    folders = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    environment = os.environ | {"PATH": folders, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(["bash", "-ec", block], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "observed" in ran.stdout

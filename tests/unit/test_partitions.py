@@ -184,8 +184,8 @@ OTHER = PolicyFunction("other", lambda _setup: lambda _batch, _view: [])
 
 def test_a_policy_that_does_not_say_that_it_knows_them_refuses_partitions() -> None:
     message = refusal(lambda: run([job(1, 0, 1, 1, "a")], parts(a="0-3"), policy=OTHER))
-    known = f"those that know them are {', '.join(TAKES)}"
-    assert message == f"policy other: not allowed on a machine with partitions; {known}"
+    hint = "a class with takes_partitions = True knows them"
+    assert message == f"policy other: not allowed on a machine with partitions; {hint}"
 
 
 @pytest.mark.parametrize(

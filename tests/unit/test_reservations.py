@@ -326,7 +326,7 @@ def test_tables_of_outages_say_which_are_known(tmp_path: Path) -> None:
 
 def test_a_policy_that_does_not_say_that_it_knows_them_refuses_them() -> None:
     message = refusal(lambda: run([job(1, 0, 1, 1)], Reservation(start_s=1, end_s=2), policy=OTHER))
-    assert message.startswith("policy other: not allowed on a machine with reservations; those that know them are fcfs, easy,")
+    assert message.startswith("policy other: not allowed on a machine with reservations; a class with takes_reservations")
     known = Outages(node=[0], down_s=[1.0], up_s=[2.0], nodes=1, known=(True,))
     message = refusal(lambda: run([job(1, 0, 1, 1)], failures=known, policy=OTHER))
     assert "not allowed where outages are known in advance; " in message
