@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import clustermodel.validation as check
 from clustermodel.machine.node_set import from_members, text, union
@@ -33,14 +32,11 @@ def ranges_of(field: str, nodes: object) -> str:
     return text(bounds_of(field, nodes)).replace(" ", ",")
 
 
-@dataclass(frozen=True, kw_only=True)
 class NamedNodes:
-    """A set of nodes that has a name."""
+    """A set of nodes that has a name; subclasses are frozen dataclasses."""
 
     name: str
-    """The name that jobs give; a job may give several, separated by commas."""
     nodes: str | Sequence[int]
-    """Its nodes, counted from 0: as text, ``"0-59,62"``, or a sequence of numbers."""
 
     def __post_init__(self) -> None:
         kind = type(self).__name__
