@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import clustermodel.validation as check
@@ -63,15 +62,11 @@ def _shares(nodes: str) -> list[tuple[float, float]]:
     return shares if len(shares) == len(found) and all(0 <= low < high <= 100 for low, high in shares) else []
 
 
-@dataclass(frozen=True, kw_only=True)
 class NamedNodes:
-    """A set of nodes that has a name."""
+    """A set of nodes that has a name; subclasses are frozen dataclasses."""
 
     name: str
-    """The name that jobs give; a job may give several, separated by commas."""
     nodes: str | Sequence[int]
-    """Its nodes, counted from 0: as text, ``"0-59,62"``, or a sequence of numbers; or shares of the machine, as ``"all"`` or
-    ``"0%-80%"``: those of a site grow with the machine."""
 
     def __post_init__(self) -> None:
         kind = type(self).__name__

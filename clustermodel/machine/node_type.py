@@ -12,7 +12,7 @@ from clustermodel.validation import require, whole_fields
 
 @dataclass(frozen=True, kw_only=True)
 class NodeType(NamedNodes):
-    """A type of identical nodes, on a machine whose nodes differ; each node has at most one type.
+    """A type of identical nodes, on a machine whose nodes differ.
 
     >>> from clustermodel import Machine, NodeType
     >>> fast = NodeType(name="fast", nodes="0-3", speed=2, features=["ib", "avx512"])
@@ -22,6 +22,10 @@ class NodeType(NamedNodes):
     ('ib', 'avx512')
     """
 
+    name: str
+    """The name that jobs give (:attr:`Job.node_type <clustermodel.workload.job.Job.node_type>`)."""
+    nodes: str | Sequence[int]
+    """Its nodes, in the form of :attr:`~clustermodel.machine.partition.Partition.nodes`; each node has at most one type."""
     processors_per_node: int | None = None
     """Processors of each node; ``None``, here and below: as of the machine's other nodes."""
     memory_gib: float | None = None

@@ -1,5 +1,6 @@
 """Partitions: named sets of nodes with limits of their own."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import clustermodel.validation as check
@@ -11,8 +12,6 @@ from clustermodel.validation import seconds_fields, whole_fields
 class Partition(NamedNodes):
     """A named set of nodes with its own limits; partitions may overlap.
 
-    A job that gives several runs in one of them.
-
     >>> from clustermodel import Machine, Partition
     >>> debug = Partition(name="debug", nodes="60-63", max_wall_time_s=1800, priority=1)
     >>> batch = Partition(name="batch", nodes=range(60), default=True)
@@ -21,6 +20,12 @@ class Partition(NamedNodes):
     ['60-63', '0-59']
     """
 
+    name: str
+    """The name that jobs give (column ``partition`` of a workload); a job that gives several, separated by commas, runs in one
+    of them."""
+    nodes: str | Sequence[int]
+    """Its nodes, counted from 0: as text, ``"0-59,62"``, or a sequence of numbers; or shares of the machine, as ``"all"`` or
+    ``"0%-80%"``: those of a site grow with the machine."""
     max_wall_time_s: float | None = None
     """Longest estimate, seconds; a job with a longer one is rejected, unless it names another partition that can hold it."""
     max_nodes: int | None = None

@@ -41,8 +41,8 @@ class Limits:
 
     The first six fields say whose jobs: each a name or a number, several for these together, ``"*"`` for each one separately,
     ``None`` for all together.  A job that lacks such a name, as the log or the table has none, is not limited.  Jobs of a
-    partition also count as jobs of its QOS (:class:`QOS`).  At least one limit is given.  A value that is not allowed is a
-    ``SpecificationError``.
+    partition also count as jobs of its QOS (:class:`~clustermodel.QOS`).  At least one limit is given.  A value that is not
+    allowed is a ``SpecificationError``.
     """
 
     user: str | int | Sequence[str | int] | None = None

@@ -16,9 +16,10 @@ class QOS:
     >>> long = QOS(name="long", lifts_partition_time=True)
     >>> gpu = QOS(name="gpu", partitions="gpu")
 
-    Its limits are :class:`Limits` with this ``qos``.  If a job's partition has a QOS too, one of the two sets each limit: that
-    of the partition if it has such a limit, else the job's.  *Such a limit* is the same field of :class:`Limits` for the same
-    users, accounts and so on.  A value that is not allowed is a ``SpecificationError``.
+    Its limits are :class:`~clustermodel.Limits` with this ``qos``.  If a job's partition has a QOS too, one of the two sets
+    each limit: that of the partition if it has such a limit, else the job's.  *Such a limit* is the same field of
+    :class:`~clustermodel.Limits` for the same users, accounts and so on.  A value that is not allowed is a
+    ``SpecificationError``.
     """
 
     name: str

@@ -98,10 +98,10 @@ class Site:
     def from_toml(cls, path: str | PathLike[str]) -> Self:
         """Return the rules of a site file, whose tables have the names of their fields.
 
-        There is a table ``[[limits]]`` for each :class:`Limits`, ``[[qos]]`` for each :class:`QOS`, ``[[malleable]]``,
-        ``[[partitions]]``, ``[[node_types]]`` and ``[[reservations]]`` in the same way; ``[power]``; ``[price]``, or ``price``,
-        a file; ``power_cap_w``; and ``order``, a text, or a table with the name and the fields of :class:`FairShare` or
-        :class:`Multifactor`.
+        There is a table ``[[limits]]`` for each :class:`~clustermodel.Limits`, ``[[qos]]`` for each :class:`~clustermodel.QOS`,
+        ``[[malleable]]``, ``[[partitions]]``, ``[[node_types]]`` and ``[[reservations]]`` in the same way; ``[power]``;
+        ``[price]``, or ``price``, a file; ``power_cap_w``; and ``order``, a text, or a table with the name and the fields of
+        :class:`~clustermodel.FairShare` or :class:`~clustermodel.Multifactor`.
         """
         table, place = read_file(Path(path))
         return cls(**site_fields(table, place))

@@ -45,7 +45,7 @@ _NEEDED: Final = ("submit_s", "nodes", "run_s")
 NAMES_OF_NUMBERS: Final = {"user": "user_name", "group": "group_name"}
 """Columns of numbers that may have names beside them, and the columns of these."""
 COLUMNS_OF_JOBS: Final = (*_NEEDED, *(name for name in _OF_FRAME if name not in _NEEDED), *NAMES_OF_NUMBERS.values())
-"""The columns of a table that :meth:`Workload.from_frame` knows."""
+"""The columns of a table that :meth:`~clustermodel.workload.table.Workload.from_frame` knows."""
 
 
 def _refused(message: str) -> SpecificationError:
