@@ -119,25 +119,21 @@ def policy_styles(labels: Sequence[str], *, distinct: bool = False, separate: bo
     colour that is left over, if there is one.  With ``separate``, levels of one policy do so too, and their lines are solid.
     """
     known = {label: _own(label) for label in labels}
-    if distinct or separate:
-        first: dict[str, str] = {}
-        for label, own in known.items():
-            meaning = label if separate else _family(label)
-            if own and first.setdefault(own.colour, meaning) != meaning:
-                free = [colour for colour in PALETTE if colour not in {style.colour for style in known.values() if style}]
-                if free:
-                    known[label] = own._replace(colour=free[0])
-                    first[free[0]] = meaning
-        if separate:
-            known = {label: own and own._replace(line="-", hatch="") for label, own in known.items()}
-    taken = [own.colour for own in known.values() if own]
-    free = [colour for colour in PALETTE if colour not in taken] or list(PALETTE)
-    others = product(_PATTERNS, free)
+    left = [colour for colour in PALETTE if colour not in {own.colour for own in known.values() if own}]
+    first: dict[str, str] = {}  # what a colour means
+    for label, own in known.items():
+        meaning = label if separate else _family(label)
+        if own and (distinct or separate) and first.setdefault(own.colour, meaning) != meaning and left:
+            first[left[0]] = meaning
+            known[label] = own._replace(colour=left.pop(0))
+    if separate:
+        known = {label: own and own._replace(line="-", hatch="") for label, own in known.items()}
+    others = product(_PATTERNS, left or PALETTE)
     styles: dict[str, Style] = {}
     for number, (label, own) in enumerate(known.items()):
         style = own
         if style is None:
-            (line, hatch), colour = next(others, (_PATTERNS[0], free[0]))
+            (line, hatch), colour = next(others, (_PATTERNS[0], (*left, *PALETTE)[0]))
             style = Style(colour, line, _MARKERS[number % len(_MARKERS)], hatch)
         used = {earlier.line for earlier in styles.values() if earlier.colour == style.colour}
         if style.line in used:
