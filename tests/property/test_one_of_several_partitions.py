@@ -20,7 +20,7 @@ POLICIES: Final = (
     "conservative", "bf", "backfilling", "R/L-NG", "D", "slack:awt=20", "slack:awt=20,heuristic=dc",
     "slack:awt=20,compression=shift", "pv-easy", "pv-easy:mode=suspend", "pv-easy:vb=false", "srtf", "srsf:mode=kill",
     "las:mode=suspend", "las:mode=checkpoint", "fifo-preempt", "fifo-preempt:victim=largest",
-    "fifo-preempt:victim=latest-start", "server-filling", "ss", "ss:mode=suspend", "gs", "bgs", "mgs",
+    "fifo-preempt:victim=latest-start", "server-filling", "ss", "ss:mode=suspend", "max-min:round_s=7", "gs", "bgs", "mgs",
     "mbgs", "adaptive", "bgs:urgent=kill", "mbgs:urgent=suspend",
 )  # fmt: skip
 RESIZING: Final = (

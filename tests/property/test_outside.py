@@ -234,11 +234,24 @@ def test_a_job_that_waits_at_the_head_though_it_fits_is_seen(monkeypatch: pytest
         "41:17935",  # slack: a job that windows never let start, beside one that holds no reservation
         "41:19624",  # a job that has ended, which is still to be reported, is not late
         "502:1545",  # what gangs in rows have left of a limit of remaining time, in both fidelities
-        "41:9218",  # nodes that keep suspended jobs, where idle ones are switched off after a microsecond
     ],
 )
 def test_cases_that_were_wrong_once_hold(number: str) -> None:
     assert outcome(drawn(number), replayed=True).verdict == "holds"
+
+
+def test_suspended_jobs_where_idle_nodes_are_switched_off_after_a_microsecond() -> None:
+    rows = [  # number, nodes, submission, run time, estimate, GiB, priority
+        (3, 3, 1.5, 1.8, 1.8, 5, 0), (32, 4, 0.6, 1.8, 1.8, 3, 0), (5, 3, 0.6, 0.6, 3.6, 2, 1),
+        (16, 5, 6.0, 5.1, 17.1, None, 0), (20, 5, 0.3, 0.6, 12.6, 3, 1), (26, 2, 5.7, 0.6, 12.6, 5, 0),
+        (37, 5, 2.4, 0.9, 1.2, 5, 0), (10, 1, 3.0, 8.4, 8.7, 0, 0), (14, 4, 0.0, 5.7, 6.0, 2, 0),
+        (12, 3, 0.6, 0.6, 0.6, None, 1), (28, 5, 1.5, 3.0, 6.0, 0, 0),
+    ]  # fmt: skip
+    names = ("id", "nodes", "submit_s", "run_s", "estimate_s", "memory_gib", "priority")
+    jobs = tuple(Job(**dict(zip(names, row, strict=True))) for row in rows)
+    power = Power(busy_w=50, idle_w=0, switching_w=400, boot_s=15, boot_w=500)
+    machine = Machine(nodes=7, kill_at_estimate=False, node_memory_gib=4, power=power, idle_off_s=1e-06)
+    assert outcome(Case("ss:sf=1.5,interval_s=5", machine, jobs)).verdict == "holds"
 
 
 PLAIN = Case(

@@ -34,8 +34,6 @@ VARIANTS = (
     "srtf",
     "srsf:mode=suspend,victim=least-lost",
     "las:thresholds=20",
-    "max-min:round_s=10",
-    "finish-time-fair:round_s=10,ahead_s=2",
     "pv-easy",
     "pv-easy:mode=suspend,vb=false",
     "pv-easy:mode=checkpoint,slp=false",
@@ -46,7 +44,8 @@ VARIANTS = (
     "slack:awt=20,heuristic=optimal",
 )
 
-
+IN_ROUNDS = ("max-min:round_s=10", "finish-time-fair:round_s=10,ahead_s=2")
+"""Those that decide at the same times in all partitions."""
 MODULES = (
     "fcfs.in_pools",
     "easy.in_pools",
@@ -70,7 +69,7 @@ def random_jobs(seed: int, partition: str | None = "named") -> Workload:
     return Workload.from_jobs([one(number) for number in range(1, int(rng.integers(2, 21)))])
 
 
-@pytest.mark.parametrize("policy", VARIANTS)
+@pytest.mark.parametrize("policy", [*VARIANTS, *IN_ROUNDS])
 def test_any_overlapping_partitions(policy: str) -> None:
     partitions = parts(a="0-5", b="3-8", c="6-11")
     own = {part.name: set(range(part.node_set[0], part.node_set[1])) for part in partitions}
@@ -101,7 +100,7 @@ def test_any_overlapping_partitions(policy: str) -> None:
 
 @pytest.mark.skipif(is_compiled(), reason="calls between compiled modules cannot be replaced")
 @pytest.mark.parametrize("kill", [True, False])
-@pytest.mark.parametrize("policy", VARIANTS)
+@pytest.mark.parametrize("policy", [*VARIANTS, *IN_ROUNDS])
 def test_with_one_pool_the_schedules_are_those_of_the_whole_machine(
     policy: str, kill: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
