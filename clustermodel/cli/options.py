@@ -194,6 +194,15 @@ def _checkpoint_interval(text: str) -> str | float:
     return text if text in INTERVALS else float(text)
 
 
+def _switch_cost(text: str) -> dict[str, float | None]:
+    """Return the fields of a context switch: a fraction of the time slice, or seconds."""
+    seconds = text.endswith("s")
+    if isnan(cost := _number(text.removesuffix("s"))):
+        hint = number_meant(text) if text.endswith("%") else ""
+        raise ValueError(f"{text!r} is not a number{hint}; it must be a fraction of the time slice, as 0.02, or seconds, as 2s")
+    return {"fraction": None, "seconds": cost} if seconds else {"fraction": cost, "seconds": None}
+
+
 def _status(text: str) -> int:
     try:
         return int(text)
@@ -354,8 +363,8 @@ _MACHINE: Final[Mapping[str, Mapping[str, tuple[str, Any, str]]]] = {
         "--mpl": ("time_slicing.mpl", int, "Multiprogramming level: largest number of gangs on a node."),
         "--at-events": ("time_slicing.at_events", click.Choice(AT_EVENTS), "Cut the running time slice at each arrival "
                         "and end of a job, or keep it."),
-        "--context-switch": ("context_switch.fraction", float, "Cost of a context switch as a fraction of the time slice; free "
-                             "by default."),
+        "--context-switch": ("context_switch.fraction", Parsed("FRACTION|SECONDSs", _switch_cost), "Cost of a context switch: "
+                             "a fraction of the time slice, or seconds as 2s; free by default."),
         "--charge": ("context_switch.charge", click.Choice(CHARGES), "Charge nodes for a context switch when their task "
                      "changes, or in every slice."),
     },
@@ -442,6 +451,15 @@ def _options_of(groups: Mapping[str, Mapping[str, tuple[str, Any, str]]]) -> Cal
     return add
 
 
+def numbers_of_machines() -> dict[str, tuple[str, type]]:
+    """Return the options of a machine that are numbers, without dashes: the field that each sets, and its type."""
+    numbers: dict[str, tuple[str, type]] = {"nodes": ("nodes", int)}
+    for name, (path, kind, _) in (pair for group in _MACHINE.values() for pair in group.items()):
+        if kind in (int, float) or path in ("context_switch.fraction", "checkpointing.interval_s"):
+            numbers[name.removeprefix("--")] = (path, int if kind is int else float)
+    return numbers
+
+
 def _parameter(name: str) -> str:
     return name.partition("/")[0].removeprefix("--").replace("-", "_")
 
@@ -453,8 +471,8 @@ def machine_with(machine: Machine, options: Mapping[str, Any]) -> Machine:
         if (value := options.get(_parameter(name))) is not None:
             part, _, field = path.rpartition(".")
             changes[part][field] = value
-    if "fraction" in changes["context_switch"]:
-        changes["context_switch"]["seconds"] = None  # the cost is given once
+    cost = changes["context_switch"].pop("fraction", {})  # it is given once
+    changes["context_switch"] |= cost if isinstance(cost, dict) else {"fraction": cost, "seconds": None}
     whole, store, failures, price = (changes.pop(part) for part in ("", "checkpointing.store", "failures", "price"))
     if price:
         whole["price"] = _price(machine, price)
@@ -512,6 +530,11 @@ def require_size(processors: int | None, trace: object) -> int:
     if processors is None:
         raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {trace} is the size of a machine; give one")
     return processors
+
+
+def machine_for(machine: Machine, workload: JobSource, trace: object) -> Machine:
+    """Return the machine with the size of the one on which the jobs ran."""
+    return replace(machine, nodes=-(-require_size(workload.machine_nodes, trace) // machine.node_sizes[0]))
 
 
 def site_of(options: Mapping[str, Any], site: Site | None = None, reservations: Sequence[Reservation] = ()) -> Site | None:

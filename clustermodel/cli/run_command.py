@@ -161,8 +161,7 @@ def run(scenarios: tuple[Path, ...], **options: Any) -> int:
         streamed = options["stream"] and trace is not None
         workload: JobSource = opt.stream_of(options, given) if streamed else opt.load_workload(options)
         if not is_given:
-            size = opt.require_size(workload.machine_nodes, trace)
-            machine = replace(machine, nodes=-(-size // machine.node_sizes[0]))
+            machine = opt.machine_for(machine, workload, trace)
         specified = opt.scenarios_of(options, machine, workload, **{name: options[name] for name in (*_OF_RUNS, "stream")})
     _require_streamable(outputs, stream=any(scenario.stream for scenario in specified))
     _require_groups(specified, by := tuple(dict.fromkeys(options["by"])))

@@ -23,6 +23,7 @@ from clustermodel.measure.statistics import (
     Estimates,
     Interval,
     checked_level,
+    difference_of_logarithms,
     different_runs,
     estimates,
     ratios,
@@ -331,15 +332,17 @@ class StudyTable:
         return self._interval(measure, levels, level, replications)
 
     def difference(
-        self, measure: str, of: Mapping[str, Label], baseline: Mapping[str, Label], *, ratio: bool = False, level: float = LEVEL
-    ) -> Interval:
+        self, measure: str, of: Mapping[str, Label], baseline: Mapping[str, Label], *,
+        ratio: bool = False, logarithms: bool = False, level: float = LEVEL,
+    ) -> Interval:  # fmt: skip
         """Return the mean paired difference (or ``ratio``) of a measure between two points, replication by replication.
 
-        Where jobs are resampled, the interval is of sample paths.  The points must have a replication in common, and a ratio
-        must not divide by zero.
+        Where jobs are resampled, the interval is of sample paths.  The points must have a replication in common, a ratio must
+        not divide by zero, and only numbers above zero have ``logarithms``.
         """
         counted = self._counted([[self._replications(of), self._replications(baseline)]])
-        made = self._estimates(counted, measure, level, ratios if ratio else np.subtract).interval(0, level)
+        compare = difference_of_logarithms if logarithms else ratios if ratio else np.subtract
+        made = self._estimates(counted, measure, level, compare).interval(0, level)
         if not made.count:
             raise self._error(f"{describe(of)} and {describe(baseline)} have no finished replication in common")
         if isnan(made.mean):

@@ -381,9 +381,9 @@ def test_a_script_beside_options_that_it_brings_itself(
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        ("esay", "policy: 'esay' is unknown (did you mean 'easy'?); known are fcfs, easy, conservative"),
-        ("FCFS", "policy: 'FCFS' is unknown (did you mean 'fcfs'?); known are fcfs, easy, conservative"),
-        ("sjf-2000", "policy: 'sjf-2000' is unknown; known are fcfs, easy, conservative"),
+        ("esay", "policy: 'esay' is unknown (did you mean 'easy'?); 'clustermodel policies' lists all"),
+        ("FCFS", "policy: 'FCFS' is unknown (did you mean 'fcfs'?); 'clustermodel policies' lists all"),
+        ("sjf-2000", "policy: 'sjf-2000' is unknown; 'clustermodel policies' lists all"),
         ("easy:reserve_deph=2", "policy easy: parameter 'reserve_deph' is unknown (did you mean 'reserve_depth'?); "
          "parameters: backfill_order, reserve_depth"),
         ("easy:reserve_depth=0", "easy: reserve_depth: 0 is not allowed; it must be an integer >= 1"),
