@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 POLICIES: Final = ("fcfs", "easy", "conservative")  # that commands simulate by default
+_ALL: Final = "clustermodel.help_all"
 SCALES: Final = ("scale_interarrival", "scale_run_time", "scale_size")
 FILE: Final = click.Path(path_type=Path)
 
@@ -46,8 +47,36 @@ FILE: Final = click.Path(path_type=Path)
 # Groups of options in the help
 
 
+_USUAL: Final = frozenset({
+    "trace", "model", "jobs", "policies", "between", "over", "measure", "replications", "site", "sites", "infer_site", "seed",
+    "by", "as_json", "figure", "report", "jobs_csv", "out", "workers", "nodes", "partition", "load", "gpus_per_node", "quantum",
+    "mpl", "context_switch", "checkpoint", "restart", "node_mtbf", "settings", "columns", "resample", "help_all",
+})  # fmt: skip
+"""Parameters whose options the help of a command with many options shows; ``--help-all`` shows the others too."""
+_MANY: Final = 40  # options
+
+
 class GroupedCommand(click.Command):
     """A command whose help has a section for each group of options, and which refuses to be given one value twice."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters; where there are many, ``--help-all`` too."""
+        params = super().get_params(ctx)
+        if len(params) < _MANY:
+            return params
+
+        def show(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+            if wanted and not context.resilient_parsing:
+                context.meta[_ALL] = True
+                click.echo(context.get_help())
+                context.exit()
+
+        every = sum(isinstance(option, click.Option) for option in params)
+        text = f"Show all {every} options and exit."
+        return [
+            *params,
+            click.Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show, help=text),
+        ]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments."""
@@ -60,7 +89,10 @@ class GroupedCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, group by group."""
         groups: dict[str, list[tuple[str, str]]] = {}
-        for option in self.get_params(ctx):
+        params = self.get_params(ctx)
+        if len(params) >= _MANY and _ALL not in ctx.meta:
+            params = [option for option in params if option.name in _USUAL or "--help" in option.opts]
+        for option in params:
             if isinstance(option, click.Option) and (record := option.get_help_record(ctx)) is not None:
                 groups.setdefault(getattr(option, "group", "Other options"), []).append(record)
         for title, records in groups.items():
@@ -363,7 +395,7 @@ _MACHINE: Final[Mapping[str, Mapping[str, tuple[str, Any, str]]]] = {
         "--mpl": ("time_slicing.mpl", int, "Multiprogramming level: largest number of gangs on a node."),
         "--at-events": ("time_slicing.at_events", click.Choice(AT_EVENTS), "Cut the running time slice at each arrival "
                         "and end of a job, or keep it."),
-        "--context-switch": ("context_switch.fraction", Parsed("FRACTION|SECONDSs", _switch_cost), "Cost of a context switch: "
+        "--context-switch": ("context_switch.fraction", Parsed("FRACTION|SECONDS", _switch_cost), "Cost of a context switch: "
                              "a fraction of the time slice, or seconds as 2s; free by default."),
         "--charge": ("context_switch.charge", click.Choice(CHARGES), "Charge nodes for a context switch when their task "
                      "changes, or in every slice."),

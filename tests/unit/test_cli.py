@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -76,7 +77,7 @@ def test_help_fits_80_columns(command_line: Command, command: str) -> None:
 
 
 def test_help_groups_the_options_of_a_run(command_line: Command) -> None:
-    lines = command_line("run", "--help").out.splitlines()
+    lines = command_line("run", "--help-all").out.splitlines()
     titles = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
     assert titles == [
         f"{title}:"
@@ -93,6 +94,18 @@ def test_help_groups_the_options_of_a_run(command_line: Command) -> None:
             "Other options",
         )
     ]
+
+
+@pytest.mark.parametrize("command", ["run", "whatif", "crossover"])
+def test_help_shows_the_usual_options_and_how_to_see_the_others(command_line: Command, command: str) -> None:
+    usual, every = (
+        re.findall(r"^  (?:-h, )?(--[\w-]+)", command_line(command, option).out, re.MULTILINE)
+        for option in ("--help", "--help-all")
+    )
+    assert set(usual) < set(every)
+    assert 10 < len(usual) < 32
+    assert len(every) > 60
+    assert usual[-2:] == ["--help", "--help-all"]
 
 
 def test_set_changes_any_field_of_the_scenario(command_line: Command) -> None:
