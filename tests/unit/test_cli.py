@@ -12,6 +12,8 @@ import pytest
 
 from clustermodel import Scenario, policy_names
 from clustermodel.experiment.result import Result
+from clustermodel.policies.interface import dependencies_of
+from clustermodel.policies.registry import make_policy
 from tests.conftest import Finished
 
 Command = Callable[..., Finished]
@@ -305,6 +307,28 @@ orders of a site, easy:order=NAME
 readers of traces, --format NAME
     pbs, lsf, sge, sacct, muri, batsim, swf
 """)
+
+
+def test_policies_are_listed_in_groups_and_explained_one_by_one(command_line: Command) -> None:
+    lines = command_line("policies").out.splitlines()
+    groups = ["space sharing", "time sharing: gangs in time slices", "preemptive", "for malleable jobs"]
+    assert [line for line in lines if line in groups] == groups
+    for group, first in zip(groups, ("fcfs", "gs:mpl=None,queue_order=arrival", "pv-easy:", "equipartition:"), strict=True):
+        assert lines[lines.index(group) + 1].startswith(first)
+    in_groups = "\n".join(lines).partition("preemptive\n")[0]
+    saving = [name for name in policy_names() if "checkpointing" in dependencies_of(make_policy(name)) and name[-2:] != "gs"]
+    assert not [name for name in saving if f"\n{name}:" in in_groups]
+    explained = command_line("policies", "easy").out
+    assert explained.startswith(
+        "easy  (space sharing)\n    EASY backfilling.\n    Parameters and defaults: backfill_order=arrival"
+    )
+    assert "\n      reserve_depth: how many blocked jobs are protected by a reservation; 1 is\n" in explained
+    assert explained.endswith("dependencies: order, partitions,\n    reservations, shapes.\n")
+    for name in policy_names():
+        text = command_line("policies", name).out
+        assert max(map(len, text.splitlines())) <= 80
+        assert "`" not in text
+    assert command_line("policies", "esay").err.startswith("clustermodel: error: policy: 'esay' is unknown (did you mean")
 
 
 @pytest.mark.parametrize("arguments", [("run", "-h"), ("--version",)])
