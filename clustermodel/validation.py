@@ -16,6 +16,7 @@ MOST_JOBS: Final = 10_000_000  # of a workload that is generated in memory, whic
 LONGEST_S: Final = 1e10  # of any field: 317 years; hundreds of such jobs one after another fit 64-bit ticks
 KIB_PER_GIB: Final = 2**20
 LARGEST_GIB: Final = 2**33  # memory of a node, or of a task: its sums over the tasks of a node fit 64 bits
+_MOST_LISTED: Final = 12  # names beside a suggestion; of more, it stands alone
 A_TICK: Final = "it must be >= 1e-6 (a tick)"
 
 
@@ -106,7 +107,8 @@ def choice(name: str, value: object, allowed: Iterable[str], *, other: str = "")
     if isinstance(value, str) and value in names:
         return value
     hint = did_you_mean(value, names) if isinstance(value, str) else ""
-    raise SpecificationError(f"{name}: {value!r} is not allowed{hint}; it must be one of {', '.join(names)}{other}")
+    must = "" if hint and len(names) > _MOST_LISTED else f"; it must be one of {', '.join(names)}{other}"
+    raise SpecificationError(f"{name}: {value!r} is not allowed{hint}{must}")
 
 
 def require_gib(name: str, gib: object, *, positive: bool = False) -> float:

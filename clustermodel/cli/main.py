@@ -35,6 +35,7 @@ from clustermodel.validation import LARGEST_WHOLE
 BAD_INPUT: Final = 2
 FAILED: Final = 1
 COMMANDS: Final = {
+    "crossover": ("crossover_command", "Find the value of a parameter at which one policy overtakes another."),
     "init": ("shipped_commands", "Write a small cluster to start from: log, site, policy, study."),
     "policies": ("run_command", "List the policies with their parameters and defaults."),
     "report": ("study_commands", "Write a report of the study in DIRECTORY: one HTML file that opens without a network."),
@@ -102,6 +103,8 @@ def cli(context: click.Context, /, verbose: int) -> None:
           policies on a trace
       clustermodel whatif --trace jobs.sacct
           the waits in your own log, and those of policies
+      clustermodel crossover --between bf bgs --over context-switch=0:0.1
+          up to which value of a parameter one policy is ahead
       clustermodel run kth.toml
           a scenario file
       clustermodel policies

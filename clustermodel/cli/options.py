@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 POLICIES: Final = ("fcfs", "easy", "conservative")  # that commands simulate by default
+_ALL: Final = "clustermodel.help_all"
 SCALES: Final = ("scale_interarrival", "scale_run_time", "scale_size")
 FILE: Final = click.Path(path_type=Path)
 
@@ -46,8 +47,36 @@ FILE: Final = click.Path(path_type=Path)
 # Groups of options in the help
 
 
+_USUAL: Final = frozenset({
+    "trace", "model", "jobs", "policies", "between", "over", "measure", "replications", "site", "sites", "infer_site", "seed",
+    "by", "as_json", "figure", "report", "jobs_csv", "out", "workers", "nodes", "partition", "load", "gpus_per_node", "quantum",
+    "mpl", "context_switch", "checkpoint", "restart", "node_mtbf", "settings", "columns", "resample", "help_all",
+})  # fmt: skip
+"""Parameters whose options the help of a command with many options shows; ``--help-all`` shows the others too."""
+_MANY: Final = 40  # options
+
+
 class GroupedCommand(click.Command):
     """A command whose help has a section for each group of options, and which refuses to be given one value twice."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters; where there are many, ``--help-all`` too."""
+        params = super().get_params(ctx)
+        if len(params) < _MANY:
+            return params
+
+        def show(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+            if wanted and not context.resilient_parsing:
+                context.meta[_ALL] = True
+                click.echo(context.get_help())
+                context.exit()
+
+        every = sum(isinstance(option, click.Option) for option in params)
+        text = f"Show all {every} options and exit."
+        return [
+            *params,
+            click.Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show, help=text),
+        ]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments."""
@@ -60,7 +89,10 @@ class GroupedCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, group by group."""
         groups: dict[str, list[tuple[str, str]]] = {}
-        for option in self.get_params(ctx):
+        params = self.get_params(ctx)
+        if len(params) >= _MANY and _ALL not in ctx.meta:
+            params = [option for option in params if option.name in _USUAL or "--help" in option.opts]
+        for option in params:
             if isinstance(option, click.Option) and (record := option.get_help_record(ctx)) is not None:
                 groups.setdefault(getattr(option, "group", "Other options"), []).append(record)
         for title, records in groups.items():
@@ -192,6 +224,15 @@ def _checkpoint_interval(text: str) -> str | float:
         hint = number_meant(text) or did_you_mean(text, INTERVALS)
         raise ValueError(f"{text!r} is not a number of seconds, 'young', 'daly' or 'own'{hint}")
     return text if text in INTERVALS else float(text)
+
+
+def _switch_cost(text: str) -> dict[str, float | None]:
+    """Return the fields of a context switch: a fraction of the time slice, or seconds."""
+    seconds = text.endswith("s")
+    if isnan(cost := _number(text.removesuffix("s"))):
+        hint = number_meant(text) if text.endswith("%") else ""
+        raise ValueError(f"{text!r} is not a number{hint}; it must be a fraction of the time slice, as 0.02, or seconds, as 2s")
+    return {"fraction": None, "seconds": cost} if seconds else {"fraction": cost, "seconds": None}
 
 
 def _status(text: str) -> int:
@@ -354,8 +395,8 @@ _MACHINE: Final[Mapping[str, Mapping[str, tuple[str, Any, str]]]] = {
         "--mpl": ("time_slicing.mpl", int, "Multiprogramming level: largest number of gangs on a node."),
         "--at-events": ("time_slicing.at_events", click.Choice(AT_EVENTS), "Cut the running time slice at each arrival "
                         "and end of a job, or keep it."),
-        "--context-switch": ("context_switch.fraction", float, "Cost of a context switch as a fraction of the time slice; free "
-                             "by default."),
+        "--context-switch": ("context_switch.fraction", Parsed("FRACTION|SECONDS", _switch_cost), "Cost of a context switch: "
+                             "a fraction of the time slice, or seconds as 2s; free by default."),
         "--charge": ("context_switch.charge", click.Choice(CHARGES), "Charge nodes for a context switch when their task "
                      "changes, or in every slice."),
     },
@@ -442,6 +483,15 @@ def _options_of(groups: Mapping[str, Mapping[str, tuple[str, Any, str]]]) -> Cal
     return add
 
 
+def numbers_of_machines() -> dict[str, tuple[str, type]]:
+    """Return the options of a machine that are numbers, without dashes: the field that each sets, and its type."""
+    numbers: dict[str, tuple[str, type]] = {"nodes": ("nodes", int)}
+    for name, (path, kind, _) in (pair for group in _MACHINE.values() for pair in group.items()):
+        if kind in (int, float) or path in ("context_switch.fraction", "checkpointing.interval_s"):
+            numbers[name.removeprefix("--")] = (path, int if kind is int else float)
+    return numbers
+
+
 def _parameter(name: str) -> str:
     return name.partition("/")[0].removeprefix("--").replace("-", "_")
 
@@ -453,8 +503,8 @@ def machine_with(machine: Machine, options: Mapping[str, Any]) -> Machine:
         if (value := options.get(_parameter(name))) is not None:
             part, _, field = path.rpartition(".")
             changes[part][field] = value
-    if "fraction" in changes["context_switch"]:
-        changes["context_switch"]["seconds"] = None  # the cost is given once
+    cost = changes["context_switch"].pop("fraction", {})  # it is given once
+    changes["context_switch"] |= cost if isinstance(cost, dict) else {"fraction": cost, "seconds": None}
     whole, store, failures, price = (changes.pop(part) for part in ("", "checkpointing.store", "failures", "price"))
     if price:
         whole["price"] = _price(machine, price)
@@ -512,6 +562,11 @@ def require_size(processors: int | None, trace: object) -> int:
     if processors is None:
         raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {trace} is the size of a machine; give one")
     return processors
+
+
+def machine_for(machine: Machine, workload: JobSource, trace: object) -> Machine:
+    """Return the machine with the size of the one on which the jobs ran."""
+    return replace(machine, nodes=-(-require_size(workload.machine_nodes, trace) // machine.node_sizes[0]))
 
 
 def site_of(options: Mapping[str, Any], site: Site | None = None, reservations: Sequence[Reservation] = ()) -> Site | None:

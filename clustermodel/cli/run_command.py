@@ -1,7 +1,9 @@
 """``clustermodel run`` and ``policies``: simulating policies on a trace, a workload model, a synthetic year or scenarios."""
 
+import inspect
 import json
 import logging
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -47,24 +49,79 @@ _LONGEST_FILE_NAME: Final = 255  # bytes, on the file systems of Linux, macOS an
 _OF_RUNS: Final = ("seed", "fidelity", "events", "speedup")  # options that are fields of scenarios
 
 
+_GROUPS: Final = {
+    "time sharing: gangs in time slices": ("gs", "bgs", "mgs", "mbgs", "adaptive"),
+    "preemptive": (
+        "pv-easy", "ss", "server-filling", "srtf", "srsf", "las", "fifo-preempt", "max-min", "finish-time-fair",
+    ),
+    "for malleable jobs": ("equipartition", "shrink-to-admit", "expand"),
+}  # fmt: skip
+"""Policies by what they do; the others share space, or are of other packages."""
+_ROLE: Final = re.compile(r":[\w:]+:`~?([^`<]+?)(?: <[^`]*>)?`")  # in docstrings
+_OTHERS: Final = ("space sharing", "of other packages and scripts")
+
+
 @click.command()
-def policies() -> None:
+@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=opt.completion(registry.policy_names))
+def policies(names: tuple[str, ...]) -> None:
     """List the policies with their parameters and defaults.
+
+    With NAME, each of these is explained: what it does, what its parameters mean, and which rules it respects.
 
     The names that some parameters and --format take are listed too, and those of other installed packages; one that cannot be
     used is a line on standard error.  A table at the end says which rules of a site and a machine each policy respects.
     """
+    for name in names:
+        _explain(name)
+    if not names:
+        _list_policies()
+
+
+def _group_of(name: str) -> str:
+    of_groups = [group for group, names in _GROUPS.items() if name in names]
+    return of_groups[0] if of_groups else _OTHERS[name in plugins(POLICIES) or name in registry.registered_policies()]
+
+
+def _explain(policy: str) -> None:
+    """Print what a policy does, its parameters, and the rules that it respects."""
+    factory, out, name = registry.policy_factory(policy), standard_output(), policy.partition(":")[0]
+
+    def say(text: str, indent: int) -> None:
+        line, below = " ".join(text.replace("``", "").split()), " " * (indent + 4 * (indent > 4))
+        out.print(fill(literal(line), 80, initial_indent=" " * indent, subsequent_indent=below, break_on_hyphens=False))
+
+    out.print(f"[bold]{literal(name)}[/]  ({_group_of(name)})")
+    text = _ROLE.sub(r"\1", inspect.getdoc(getattr(factory, "func", factory)) or "")
+    about, _, arguments = text.partition("\nArgs:\n")
+    arguments, _, remarks = arguments.partition("\n\n")
+    for paragraph in filter(None, [*about.strip().split("\n\n"), *remarks.strip().split("\n\n")]):
+        say(paragraph, 4)
+    if known := registry.policy_parameters(policy):
+        say(f"Parameters and defaults: {', '.join(f'{key}={of.default}' for key, of in known.items())}", 4)
+    for argument in filter(str.strip, re.split(r"^    (?=\w[\w, ]*: )", arguments, flags=re.MULTILINE)):
+        say(argument, 6)
+    ((respected, _),) = registry.policies_by_rules([name]).items()
+    rules = [rule for rule, holds in zip(registry.RULES, respected, strict=True) if holds]
+    say(f"Rules that it respects, beside limits and dependencies: {', '.join(rules) or 'none'}.", 4)
+
+
+def _list_policies() -> None:
+    """Print all policies in their groups, the names that parameters take, and the rules that policies respect."""
     from clustermodel.logs.trace_file import SHIPPED  # noqa: PLC0415  with the readers of all formats
 
     out, installed, problems = standard_output(), plugins(POLICIES), registry.plugin_problems()
     usable_policies = []
-    for name in registry.policy_names():
+    ordered = sorted(registry.policy_names(), key=lambda name: (_OTHERS[0], *_GROUPS, _OTHERS[1]).index(_group_of(name)))
+    group = ""
+    for name in ordered:
         try:
             known = registry.policy_parameters(name)
         except SpecificationError as problem:  # of a plug-in
             problems.append(str(problem))
             continue
         usable_policies.append(name)
+        if group != (group := _group_of(name)):
+            out.print(f"[italic]{group}[/]")
         defaults = {key: "..." if value.default is value.empty else value.default for key, value in known.items()}
         parameters = ":" + ",".join(f"{key}={value}" for key, value in defaults.items()) if known else ""
         origin = f"  [dim]({literal(installed[name].package)})[/]" if name in installed else ""
@@ -166,8 +223,7 @@ def run(scenarios: tuple[Path, ...], **options: Any) -> int:
         streamed = options["stream"] and trace is not None
         workload: JobSource = opt.stream_of(options, given) if streamed else opt.load_workload(options)
         if not is_given:
-            size = opt.require_size(workload.machine_nodes, trace)
-            machine = replace(machine, nodes=-(-size // machine.node_sizes[0]))
+            machine = opt.machine_for(machine, workload, trace)
         specified = opt.scenarios_of(options, machine, workload, **{name: options[name] for name in (*_OF_RUNS, "stream")})
     _require_streamable(outputs, stream=any(scenario.stream for scenario in specified))
     _require_groups(specified, by := tuple(dict.fromkeys(options["by"])))

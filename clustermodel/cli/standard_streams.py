@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from io import UnsupportedOperation
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar, cast
 
 import click
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from clustermodel.experiment.scenario import Scenario
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+_BETWEEN_LINES_S: Final = 10.0
 _APART: Final = "clustermodel.output_of_users"
 
 
@@ -157,19 +159,39 @@ def log_to_standard_error(verbose: int) -> Iterator[None]:
         logger.setLevel(before)
 
 
-@contextmanager
-def progress_of_run(scenario: Scenario, notes: Console) -> Iterator[Callable[[int], None] | None]:
-    """Show a progress bar of the jobs of ``scenario``; yield its callback, ``None`` without a terminal."""
-    if not notes.is_terminal:
-        yield None
-        return
-    from rich import progress  # noqa: PLC0415
+def _now_and_then(notes: Console) -> Callable[[str], None]:
+    """Return what prints a line with the time since now, unless it has printed one in the last ten seconds."""
+    last = began = monotonic()
 
+    def say(text: str) -> None:
+        nonlocal last
+        if (now := monotonic()) - last >= _BETWEEN_LINES_S:
+            last = now
+            notes.print(f"{text} after {now - began:.0f} s")
+
+    return say
+
+
+@contextmanager
+def progress_of_run(scenario: Scenario, notes: Console) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar of the jobs of ``scenario``, elsewhere than on a terminal a line now and then; yield its callback."""
     from clustermodel.figures.terminal import literal  # noqa: PLC0415  with rich, for which --help need not wait
     from clustermodel.workload.table import Workload  # noqa: PLC0415
 
     sized = [len(source) for source in scenario.sources if isinstance(source, Workload)]
     total = sum(sized) if len(sized) == len(scenario.sources) else None
+    if not notes.is_terminal:
+        say, done = _now_and_then(notes), 0
+
+        def count(jobs: int) -> None:
+            nonlocal done
+            done += jobs
+            say(f"{literal(scenario.label)}: {done:,}{'' if total is None else f' of {total:,}'} jobs")
+
+        yield count
+        return
+    from rich import progress  # noqa: PLC0415
+
     columns = (progress.BarColumn(), progress.MofNCompleteColumn(), progress.TimeRemainingColumn())
     with progress.Progress("{task.description}", *columns, console=notes, transient=True) as bar:
         task = bar.add_task(literal(scenario.label), total=total)
@@ -178,7 +200,15 @@ def progress_of_run(scenario: Scenario, notes: Console) -> Iterator[Callable[[in
 
 @contextmanager
 def progress_of_sweep(notes: Console) -> Iterator[Callable[[SweepProgress], None]]:
-    """Show a progress bar of the runs of a study, on terminals only; yield its callback."""
+    """Show a progress bar of the runs of a study, elsewhere than on a terminal a line now and then; yield its callback."""
+    if not notes.is_terminal:
+        say = _now_and_then(notes)
+
+        def report(state: SweepProgress) -> None:
+            say(f"{state.done:,} of {state.total:,} runs done" + (f", {state.failed:,} failed" if state.failed else ""))
+
+        yield report
+        return
     from rich import progress  # noqa: PLC0415
 
     counts = "{task.fields[running]} running, {task.fields[failed]} failed"
@@ -190,8 +220,7 @@ def progress_of_sweep(notes: Console) -> Iterator[Callable[[SweepProgress], None
         progress.TimeElapsedColumn(),
         progress.TimeRemainingColumn(),
     )
-    hidden = not notes.is_terminal
-    with progress.Progress("{task.description}", *columns, console=notes, transient=True, disable=hidden) as bar:
+    with progress.Progress("{task.description}", *columns, console=notes, transient=True) as bar:
         task = bar.add_task("runs", total=None, running=0, failed=0)
         yield lambda state: bar.update(
             task, total=state.total, completed=state.done, running=state.running, failed=state.failed

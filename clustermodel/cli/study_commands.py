@@ -6,6 +6,7 @@ import json
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -94,7 +95,9 @@ def sweep(
 
     rules = opt.site_of({"site": site, "order": order, "reservations": reservations, "malleable": malleable})
     given = opt.site_settings(rules) | energy | settings_of(settings)
-    code, _, _ = _run_experiment(origin_of_script(study, given), out, chosen, whole_tracebacks=tracebacks)
+    code, _, table = _run_experiment(origin_of_script(study, given), out, chosen, whole_tracebacks=tracebacks)
+    if table is not None and len(table) and chosen["shard"] is None:
+        standard_error().print(f"next: clustermodel report {literal(quote(str(out)))} writes a page of all results")
     return code
 
 

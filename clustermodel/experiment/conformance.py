@@ -6,13 +6,13 @@ show: the schedule does not depend on the order of simultaneous events, and a gu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from clustermodel.errors import DecisionError
+from clustermodel.errors import DecisionError, counted
 from clustermodel.experiment.scenario import calibrate, waits_in
 from clustermodel.machine.checkpoints import Checkpointing
 from clustermodel.machine.context_switch import ContextSwitch
@@ -37,6 +37,7 @@ from clustermodel.policies.registry import make_policy
 from clustermodel.policies.view import Batch, View
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.sim.simulation import Outcome, simulate
+from clustermodel.text.formatting import html_table
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import to_kib
 from clustermodel.workload.job import Demand, JobRow, JobShape, Sizes, demands_of
@@ -57,6 +58,25 @@ class BrokenRule(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.rule} [{self.case}]: {self.detail}"
+
+
+class PolicyCheck(list[BrokenRule]):
+    """The answer of :func:`check_policy`: the list of broken rules, which says how many machines were tried."""
+
+    def __init__(self, broken: Iterable[BrokenRule], machines: int) -> None:
+        super().__init__(broken)
+        self.machines = machines
+
+    def __repr__(self) -> str:
+        found = f"{counted(len(self), 'rule')} broken" if self else "no rule broken"
+        return "\n".join([f"{counted(self.machines, 'machine')}, {found}", *map(str, self)])
+
+    def _repr_html_(self) -> str:
+        """Return the answer for a notebook."""
+        heading = repr(self).partition("\n")[0]
+        if not self:
+            return f"<div>{heading}</div>"
+        return html_table(heading, [(name, [getattr(each, name) for each in self]) for name in BrokenRule._fields])
 
 
 class Case(NamedTuple):
@@ -101,8 +121,8 @@ class _Watched:
         return decisions
 
 
-def check_policy(policy: str | Policy, *, seed: int = 1, failures: bool = False) -> list[BrokenRule]:
-    """Run ``policy`` on small adversarial machines and return the rules that it breaks: none for a conforming policy.
+def check_policy(policy: str | Policy, *, seed: int = 1, failures: bool = False) -> PolicyCheck:
+    """Run ``policy`` on small adversarial machines and return the list of rules that it breaks, empty if it conforms.
 
     The rules: Every job that fits the machine starts, on all its nodes or on the number that the policy chooses, and completes.
     The policy makes no impossible decision.  The schedule does not depend on how jobs are split into streams.  If jobs are
@@ -130,7 +150,7 @@ def check_policy(policy: str | Policy, *, seed: int = 1, failures: bool = False)
     if getattr(made, "takes_shapes", False):
         alike = [case for case in usual[2::_ONE_IN] if case.machine.failures is None and case.machine.node_memory_gib is None]
         checked = [*checked, *[_with_shapes(case, types=has_types) for case in alike]]
-    return [broken for case in checked for broken in _check(made, case, seed)]
+    return PolicyCheck((broken for case in checked for broken in _check(made, case, seed)), len(checked))
 
 
 def _in_partitions(case: Case) -> Case:

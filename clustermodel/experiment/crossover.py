@@ -19,15 +19,19 @@ from clustermodel.experiment.factors import Factors, Trial
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.study import Experiment, Study
 from clustermodel.experiment.study_table import StudyTable
+from clustermodel.measure.quantities import named
 from clustermodel.measure.statistics import LEVEL, Interval, checked_level
 from clustermodel.policies.interface import Policy
-from clustermodel.validation import require, require_number, require_whole, whole_fields
+from clustermodel.text.formatting import escaped, html_table
+from clustermodel.validation import flag, require, require_number, require_whole, whole_fields
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
 _MOST_STEPS: Final = 1_000_000
+_MOST_TIMES: Final = 10  # as many replications as there are: more of them are not recommended
+_CAUTION: Final = 1.3  # factor of the replications that a difference of this size needs: it may be smaller
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,17 @@ class Crossover:
     changes: int
     """Number of sign changes between the values evaluated first; with more than one, this is the first crossing."""
     differences: Mapping[float, Interval]
-    """Paired differences, policy a - policy b, at all evaluated values, in ascending order."""
+    """Paired differences, policy a - policy b, at all evaluated values, in ascending order; of logarithms with ``ratios``."""
+    policies: tuple[str, str] = ("a", "b")
+    """Policies a and b."""
+    along: str = "value"
+    """The factor."""
+    measure: str = "measure"
+    """The column that is compared."""
+    ratios: bool = False
+    """Whether logarithms are compared, so that differences are those of ratios, policy a / policy b."""
+    unit: str = ""
+    """The unit of the factor."""
 
     @property
     def certain(self) -> bool:
@@ -61,12 +75,19 @@ class Crossover:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The evaluated differences: a row for each value; columns ``difference, half, low, high, replications``."""
+        """The evaluated differences: a row for each value; columns ``difference, half, low, high, replications``.
+
+        With ``ratios`` the columns are ``ratio, low, high, replications``.
+        """
         import pandas as pd
 
         columns = ["difference", "half", "low", "high", "replications"]
         rows = [(of.mean, of.half, of.low, of.high, of.count) for of in self.differences.values()]
-        return pd.DataFrame(rows, index=pd.Index(list(self.differences), name="value"), columns=columns)
+        frame = pd.DataFrame(rows, index=pd.Index(list(self.differences), name="value"), columns=columns)
+        if not self.ratios:
+            return frame
+        frame[["difference", "low", "high"]] = np.exp(frame[["difference", "low", "high"]])
+        return frame.drop(columns="half").rename(columns={"difference": "ratio"})
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -79,6 +100,55 @@ class Crossover:
         }  # fmt: skip
         return pd.DataFrame([row])
 
+    @property
+    def plot(self) -> Figure:
+        """The evaluated differences or ratios over the factor, with the crossing and its interval."""
+        from clustermodel.figures.study import difference_curve  # noqa: PLC0415  matplotlib takes a second to import
+
+        factor = self.along if not self.unit or named(self.along).unit else f"{named(self.along).name} ({self.unit})"
+        crossing = (self.at, self.low, self.high)
+        return difference_curve(self.frame, crossing, along=factor, measure=self.measure, policies=self.policies)
+
+    def _repr_html_(self) -> str:
+        """Return the answer for a notebook, with the differences or ratios that it follows from."""
+        heading = f"{_title(self.measure, self.policies, ratios=self.ratios)}: {self}"
+        table = self.frame.rename_axis(self.along).reset_index()
+        below = f"<div>{escaped(self.advice)}</div>" if self.advice else ""
+        return html_table(heading, [(str(name), table[name].tolist()) for name in table]) + below
+
+    @property
+    def advice(self) -> str:
+        """What would make the answer certain, empty if it is: the number of replications is estimated from the intervals."""
+        (first, at_first), *_, (last, at_last) = self.differences.items()
+        beyond = {"below": f"below {self._in_unit(first)}", "above": f"above {self._in_unit(last)}"}
+        if self.lower_before is None:
+            return "at no value do the means differ; this factor may not matter to these policies"
+        if isnan(self.at) and self.certain:
+            nearer = beyond["below" if abs(at_first.mean) < abs(at_last.mean) else "above"]
+            return f"no crossing from {first:.4g} to {self._in_unit(last)}: try values {nearer}"
+        if self.certain:
+            return ""
+        if isnan(self.at):
+            what, sides, doubtful = "not certain", list(beyond), [[of] for of in self.differences.values()]
+        else:
+            sides = [side for side, bound in (("below", self.low), ("above", self.high)) if not isfinite(bound)]
+            what = f"unbounded {' and '.join(sides)}"
+            doubtful = [[of for at, of in self.differences.items() if (at > self.at) == (side == "above")] for side in sides]
+        needed = max(min(map(_replications_needed, of), default=inf) for of in doubtful)
+        if needed > _MOST_TIMES * at_first.count:
+            return f"{what}: the policies hardly differ there; try values {' or '.join(beyond[side] for side in sides)}"
+        return f"{what}: try replications={max(10 * ceil(needed / 10), 10 + at_first.count)}"
+
+    def _in_unit(self, value: float) -> str:
+        return f"{value:.4g}{self.unit and ' '}{self.unit}"
+
+    @property
+    def _interval(self) -> str:
+        if isfinite(self.low) and isfinite(self.high):
+            return f"interval {self.low:.4g} to {self.high:.4g}"
+        open_above = f"from {self.low:.4g} on" if isfinite(self.low) else "unbounded"
+        return f"interval {f'up to {self.high:.4g}' if isfinite(self.high) else open_above}"
+
     def __str__(self) -> str:
         if self.lower_before is None:
             return "equal throughout"
@@ -88,9 +158,19 @@ class Crossover:
                 where = ", nowhere significantly"
             return visible(f"{self.lower_before} is lower throughout{where}")
         return visible(
-            f"{self.lower_before} is lower up to {self.at:.4g} (interval {self.low:.4g} to {self.high:.4g}), "
-            f"{self.lower_after} beyond"
+            f"{self.lower_before} is lower up to {self._in_unit(self.at)} ({self._interval}), {self.lower_after} beyond"
         )
+
+
+def _title(measure: str, policies: tuple[str, str], *, ratios: bool) -> str:
+    return f"{measure}: {(' / ' if ratios else ' - ').join(policies)}"
+
+
+def _replications_needed(difference: Interval) -> float:
+    """Return how many replications make a difference significant, if its mean and its deviation are as they are now."""
+    if not difference.mean or difference.of_one_log:  # resamples do not narrow an interval of sample paths
+        return inf
+    return _CAUTION * difference.count * (difference.half / difference.mean) ** 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,10 +204,17 @@ class CrossoverStudy(Experiment[Crossover]):
     """At each value, at least two."""
     level: float = LEVEL
     """The confidence level."""
+    ratios: bool = False
+    """Compare the logarithms of a measure above zero: the differences are those of ratios, which long tails disturb less."""
+    unit: str = ""
+    """The unit of the factor, by default the one that its name ends in."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         checked_level(self.level)
+        flag("ratios", self.ratios)
+        if not self.unit:
+            object.__setattr__(self, "unit", named(self.along).unit)
         self.require_column("measure", self.measure)
         whole_fields(self, "", replications=2, first_look=2)
         if set(self.levels.names) != {self.along, "policy"} or len(self.levels.labels("policy")) != 2:
@@ -190,7 +277,9 @@ class CrossoverStudy(Experiment[Crossover]):
             low = high = zero = nan
             lower = (names[0 if signs[0][1] < 0 else 1],) * 2 if signs else (None, None)
         differences = {self._value(place): known[place] for place in sorted(known)}
-        return Crossover(*lower, zero, low, high, len(changed), differences)
+        about: dict[str, Any] = {"policies": names, "along": self.along, "measure": self.measure}
+        about |= {"ratios": self.ratios, "unit": self.unit}
+        return Crossover(*lower, zero, low, high, len(changed), differences, **about)
 
     @property
     def _first_places(self) -> list[int]:
@@ -223,21 +312,12 @@ class CrossoverStudy(Experiment[Crossover]):
 
     def exhibits(self) -> tuple[Mapping[str, Tabulate], Mapping[str, Draw]]:
         """Return the tables and figures of the experiment, by default the crossing and the differences."""
-        first, second = policies = self._policies
-        title = f"{self.measure}: {first} - {second}"
-
-        def picture(table: StudyTable) -> Figure:
-            from clustermodel.figures.study_plots import difference_curve  # noqa: PLC0415  matplotlib takes a second to import
-
-            found = self.conclude(table)
-            interval = (found.at, found.low, found.high)
-            return difference_curve(found.frame, interval, along=self.along, measure=self.measure, policies=policies)
-
+        title = _title(self.measure, self._policies, ratios=self.ratios)
         tables: Mapping[str, Tabulate] = self.tables or {
             "crossing": lambda table: self.conclude(table).summary,
             title: lambda table: self.conclude(table).frame.rename_axis(self.along),
         }
-        return tables, self.figures or {title: picture}
+        return tables, self.figures or {title: lambda table: self.conclude(table).plot}
 
     @property
     def _policies(self) -> tuple[str, str]:
@@ -247,7 +327,7 @@ class CrossoverStudy(Experiment[Crossover]):
     def _difference(self, table: StudyTable, value: float) -> Interval:
         first, second = ({self.along: value, "policy": policy} for policy in self.levels.labels("policy"))
         try:
-            difference = table.difference(self.measure, first, second, level=self.level)
+            difference = table.difference(self.measure, first, second, logarithms=self.ratios, level=self.level)
         except SpecificationError as problem:
             if table.failures:
                 of, error = table.failures[0]

@@ -18,7 +18,7 @@ from clustermodel.experiment.factors import Label, Trial, describe, label_key, p
 from clustermodel.measure.metrics import QUANTITIES, quantity
 from clustermodel.measure.quantities import ACCOUNT_QUANTITIES
 from clustermodel.measure.replications import Counted, Rows, counted
-from clustermodel.measure.statistics import LEVEL, RESAMPLED, Estimates, Interval, ratios
+from clustermodel.measure.statistics import LEVEL, RESAMPLED, Estimates, Interval, difference_of_logarithms, ratios
 from clustermodel.text.files import write_file
 from clustermodel.text.formatting import html_fields
 
@@ -283,15 +283,17 @@ class StudyTable:
         return self._interval(measure, levels, level, replications)
 
     def difference(
-        self, measure: str, of: Mapping[str, Label], baseline: Mapping[str, Label], *, ratio: bool = False, level: float = LEVEL
-    ) -> Interval:
+        self, measure: str, of: Mapping[str, Label], baseline: Mapping[str, Label], *,
+        ratio: bool = False, logarithms: bool = False, level: float = LEVEL,
+    ) -> Interval:  # fmt: skip
         """Return the mean paired difference (or ``ratio``) of a measure between two points, replication by replication.
 
-        Where jobs are resampled, the interval is of sample paths.  The points must have a replication in common, and a ratio
-        must not divide by zero.
+        Where jobs are resampled, the interval is of sample paths.  The points must have a replication in common, a ratio must
+        not divide by zero, and only numbers above zero have ``logarithms``.
         """
         pairs = self._counted([[self._replications(of), self._replications(baseline)]])
-        made = pairs.estimates(self._numbers(measure), level, ratios if ratio else np.subtract).interval(0, level)
+        compare = difference_of_logarithms if logarithms else ratios if ratio else np.subtract
+        made = pairs.estimates(self._numbers(measure), level, compare).interval(0, level)
         if not made.count:
             raise self._error(f"{describe(of)} and {describe(baseline)} have no finished replication in common")
         if isnan(made.mean):

@@ -29,6 +29,7 @@ from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import failure_line
 from clustermodel.measure.equivalence import MARGIN, Equivalence, Verdict, equivalence_test, looks_at, require_margin
 from clustermodel.measure.statistics import LEVEL, Interval, checked_level
+from clustermodel.text.formatting import escaped, html_table
 from clustermodel.validation import flag, require, require_number, whole_fields
 
 if TYPE_CHECKING:
@@ -109,6 +110,13 @@ class Verdicts:
         frame = pd.DataFrame(rows)
         single = [name for name in self.table.factors if rows and len(set(map(str, frame[name]))) == 1]
         return frame.drop(columns=single)
+
+    def _repr_html_(self) -> str:
+        """Return the comparison for a notebook."""
+        if not self.points:
+            return escaped(self)
+        shown = self.shown
+        return html_table(str(self), [(str(name), shown[name].tolist()) for name in shown])
 
     @property
     def plot(self) -> Figure:

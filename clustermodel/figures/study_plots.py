@@ -59,17 +59,29 @@ class StudyPlots:
     capacity = _method(account_bars)
 
 
+_RATIOS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100)
+"""Ticks."""
+
+
 def difference_curve(
     differences: pd.DataFrame, crossing: tuple[float, float, float], *, along: str, measure: str, policies: tuple[str, ...]
 ) -> Figure:
-    """Return a figure of paired differences of two policies along a factor and of their crossing, with its interval."""
+    """Return a figure of paired differences, or ratios, of two policies along a factor, and of their crossing."""
     figure, axes = style.new_figure(6.4, 3.8)
     values = differences.index.to_numpy(dtype=float)
-    mean, half = (differences[name].to_numpy(dtype=float) for name in ("difference", "half"))
-    (line,) = axes.plot(values, mean, color=style.BLUE, marker="o", markersize=4, linewidth=1.4)
-    band = axes.fill_between(values, mean - half, mean + half, color=style.BLUE, alpha=0.15, linewidth=0)
-    handles: dict[str, Any] = {"mean difference with its interval": (band, line)}
-    axes.axhline(0, color="0.4", linewidth=0.8)
+    what, equal, sign = ("ratio", 1.0, "/") if "ratio" in differences else ("difference", 0.0, "-")
+    (line,) = axes.plot(values, differences[what], color=style.BLUE, marker="o", markersize=4, linewidth=1.4)
+    band = axes.fill_between(values, differences["low"], differences["high"], color=style.BLUE, alpha=0.15, linewidth=0)
+    handles: dict[str, Any] = {f"mean {what} with its interval": (band, line)}
+    if what == "ratio":
+        axes.set_yscale("log")
+        low, high = axes.get_ylim()
+        ticks = [tick for tick in _RATIOS if low <= tick <= high]
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
+        axes.set_yticks([], minor=True)
+    axes.axhline(equal, color="0.4", linewidth=0.8)
+    for policy, height, side in zip(policies, (0.02, 0.98), ("bottom", "top"), strict=True):
+        axes.text(0.99, height, f"{style.plain(policy)} is lower", transform=axes.transAxes, ha="right", va=side, color="0.35")
     at, low, high = crossing
     if not isnan(at):
         start, end = axes.get_xlim()
@@ -79,7 +91,7 @@ def difference_curve(
         handles[text] = (span, axes.axvline(at, color=style.ORANGE, linewidth=1.6, linestyle="--"))
         axes.set_xlim(start, end)
     axes.set(xlabel=style.factor_label(along))
-    axes.set_ylabel(f"{style.axis_label(measure)}\n{style.plain(policies[0])} - {style.plain(policies[1])}")
+    axes.set_ylabel(f"{style.axis_label(measure)}\n{style.plain(policies[0])} {sign} {style.plain(policies[1])}")
     axes.grid(alpha=0.25, linewidth=0.5)
     style.legend_below(figure, handles)
     return figure

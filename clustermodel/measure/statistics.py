@@ -201,6 +201,13 @@ def ratios(a: FloatArray, b: FloatArray) -> FloatArray:
     return np.divide(a, b, out=np.where(np.isnan(a), np.nan, 1.0), where=b != 0)
 
 
+def difference_of_logarithms(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return log a - log b, value by value, of numbers above zero."""
+    if wrong := [*a[a <= 0].tolist(), *b[b <= 0].tolist()]:
+        raise SpecificationError(f"ratios: {wrong[0]:g} is not allowed; a measure must be above zero in every run")
+    return np.log(a) - np.log(b)
+
+
 def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike, level: float = LEVEL) -> Interval:
     """Return the interval of the mean of a - b, replication by replication, both of shape ``(replications,)``.
 

@@ -276,7 +276,8 @@ def _factory(name: str) -> PolicyFactory:
     hint = _with_level(name) or did_you_mean(name, [*known, *NAMES_OF_PAPERS], NAMES_OF_PAPERS)
     if not hint and names_module(dotted := ":".join(name.rsplit(".", 1))):
         hint = f" (did you mean {dotted!r}?)"
-    raise SpecificationError(f"policy: {shown(name)!r} is unknown{hint}; known are {', '.join(known)}, and module:Class")
+    listed = "'clustermodel policies' lists all, and module:Class is one of your own"
+    raise SpecificationError(f"policy: {shown(name)!r} is unknown{hint}; {listed}")
 
 
 def _with_level(typed: str) -> str:

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 
 from clustermodel import Scenario, policy_names
 from clustermodel.experiment.result import Result
+from clustermodel.policies.interface import dependencies_of
+from clustermodel.policies.registry import make_policy
 from tests.conftest import Finished
 
 Command = Callable[..., Finished]
@@ -76,7 +79,7 @@ def test_help_fits_80_columns(command_line: Command, command: str) -> None:
 
 
 def test_help_groups_the_options_of_a_run(command_line: Command) -> None:
-    lines = command_line("run", "--help").out.splitlines()
+    lines = command_line("run", "--help-all").out.splitlines()
     titles = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
     assert titles == [
         f"{title}:"
@@ -93,6 +96,18 @@ def test_help_groups_the_options_of_a_run(command_line: Command) -> None:
             "Other options",
         )
     ]
+
+
+@pytest.mark.parametrize("command", ["run", "whatif", "crossover"])
+def test_help_shows_the_usual_options_and_how_to_see_the_others(command_line: Command, command: str) -> None:
+    usual, every = (
+        re.findall(r"^  (?:-h, )?(--[\w-]+)", command_line(command, option).out, re.MULTILINE)
+        for option in ("--help", "--help-all")
+    )
+    assert set(usual) < set(every)
+    assert 10 < len(usual) < 32
+    assert len(every) > 60
+    assert usual[-2:] == ["--help", "--help-all"]
 
 
 def test_set_changes_any_field_of_the_scenario(command_line: Command) -> None:
@@ -294,6 +309,28 @@ readers of traces, --format NAME
 """)
 
 
+def test_policies_are_listed_in_groups_and_explained_one_by_one(command_line: Command) -> None:
+    lines = command_line("policies").out.splitlines()
+    groups = ["space sharing", "time sharing: gangs in time slices", "preemptive", "for malleable jobs"]
+    assert [line for line in lines if line in groups] == groups
+    for group, first in zip(groups, ("fcfs", "gs:mpl=None,queue_order=arrival", "pv-easy:", "equipartition:"), strict=True):
+        assert lines[lines.index(group) + 1].startswith(first)
+    in_groups = "\n".join(lines).partition("preemptive\n")[0]
+    saving = [name for name in policy_names() if "checkpointing" in dependencies_of(make_policy(name)) and name[-2:] != "gs"]
+    assert not [name for name in saving if f"\n{name}:" in in_groups]
+    explained = command_line("policies", "easy").out
+    assert explained.startswith(
+        "easy  (space sharing)\n    EASY backfilling.\n    Parameters and defaults: backfill_order=arrival"
+    )
+    assert "\n      reserve_depth: how many blocked jobs are protected by a reservation; 1 is\n" in explained
+    assert explained.endswith("dependencies: order, partitions,\n    reservations, shapes.\n")
+    for name in policy_names():
+        text = command_line("policies", name).out
+        assert max(map(len, text.splitlines())) <= 80
+        assert "`" not in text
+    assert command_line("policies", "esay").err.startswith("clustermodel: error: policy: 'esay' is unknown (did you mean")
+
+
 @pytest.mark.parametrize("arguments", [("run", "-h"), ("--version",)])
 def test_help_and_version_are_no_errors(command_line: Command, arguments: tuple[str, ...]) -> None:
     finished = command_line(*arguments)
@@ -381,9 +418,9 @@ def test_a_script_beside_options_that_it_brings_itself(
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        ("esay", "policy: 'esay' is unknown (did you mean 'easy'?); known are fcfs, easy, conservative"),
-        ("FCFS", "policy: 'FCFS' is unknown (did you mean 'fcfs'?); known are fcfs, easy, conservative"),
-        ("sjf-2000", "policy: 'sjf-2000' is unknown; known are fcfs, easy, conservative"),
+        ("esay", "policy: 'esay' is unknown (did you mean 'easy'?); 'clustermodel policies' lists all"),
+        ("FCFS", "policy: 'FCFS' is unknown (did you mean 'fcfs'?); 'clustermodel policies' lists all"),
+        ("sjf-2000", "policy: 'sjf-2000' is unknown; 'clustermodel policies' lists all"),
         ("easy:reserve_deph=2", "policy easy: parameter 'reserve_deph' is unknown (did you mean 'reserve_depth'?); "
          "parameters: backfill_order, reserve_depth"),
         ("easy:reserve_depth=0", "easy: reserve_depth: 0 is not allowed; it must be an integer >= 1"),

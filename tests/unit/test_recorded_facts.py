@@ -266,7 +266,7 @@ def test_a_long_table_of_groups_shows_those_with_the_most_jobs(write_trace: Writ
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--by", "queu"), "--by: 'queu' is not allowed (did you mean 'queue'?); it must be one of job, submit_s, "),
+        (("--by", "queu"), "--by: 'queu' is not allowed (did you mean 'queue'?)"),
         (("--by", "accounts"), "--by: 'accounts' is not allowed (did you mean 'account'?)"),
         (("--by", "queue", "--stream"), "--by: not allowed with --stream, which keeps no jobs"),
     ],

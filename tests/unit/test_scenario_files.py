@@ -227,7 +227,7 @@ MISTAKES = {
     "sed = 1\n" + SMALL:
         "sed: unknown key (did you mean 'seed'?); known are workload, policy, machine, seed, explain, fidelity, events, "
         "history, stream, site, speedup, name",
-    'policy = "esay"\n' + SMALL: "policy: 'esay' is unknown (did you mean 'easy'?); known are fcfs, ",
+    'policy = "esay"\n' + SMALL: "policy: 'esay' is unknown (did you mean 'easy'?); 'clustermodel policies' lists all",
     'policy = "easy:depth=2"\n' + SMALL: "policy easy: parameter 'depth' is unknown",
     'policy = {name = "easy", reserve_depth = [1]}\n' + SMALL:
         "policy.reserve_depth: [1] is not allowed; it must be a number, a text without commas, true or false",
