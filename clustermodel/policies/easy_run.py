@@ -3,7 +3,7 @@
 The first blocked job holds a reservation at its *shadow time*, when the running jobs are expected to have freed enough nodes;
 the nodes left over then are the *extra nodes*.  A later job is backfilled if it fits now and (1) will complete by the shadow
 time, or (2) needs no more than the extra nodes.  Both conditions say that the job fits into the profile of the running jobs and
-the reservation, as for any number of protected jobs (:class:`clustermodel.policies.pools.PoolBackfilling`).
+the reservation, as for any number of protected jobs (:class:`clustermodel.policies.backfilling.head.HeadRun`).
 Whether predictions have expired is checked when a job arrives or completes, without an alarm, so the protected job can miss
 its reservation.
 """
