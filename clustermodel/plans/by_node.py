@@ -200,10 +200,9 @@ class NodePlan(RunningPlan):
         super().__init__(pools, may_overrun=may_overrun)
         self._nodes = nodes
         self._free: IntArray = np.tile(nodes.total, (_SPARE, 1))
-        self._freed = 0  # the last change of the clock
 
-    def split_of(self, columns: NodeSet) -> Split:
-        return self._nodes.split(columns, 0)
+    def split_of(self, columns: NodeSet, memory: int = 0) -> Split:
+        return self._nodes.split(columns, memory)
 
     def count_idle(self) -> None:
         processors = self._free[0, : self._nodes.count]
@@ -258,16 +257,6 @@ class NodePlan(RunningPlan):
                 last = first
             first = last + 1
         return -1, ()
-
-    def may_improve(self, start: int, length: int, split: Split, job: QueuedJob, group: Group) -> bool:
-        return True  # at the same start on other nodes, perhaps
-
-    def note_freed(self, split: Split) -> None:
-        self.clock += 1
-        self._freed = self.clock
-
-    def freed_since(self, clock: int, group: Group) -> bool:
-        return self._freed > clock
 
     def reserve(self, start: int, length: int, split: Split, *, beyond_capacity: bool = False) -> None:
         left = self._add(start, start + length, split, -1)

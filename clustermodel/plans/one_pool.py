@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from clustermodel.machine.node_set import NodeSet, bisect_left, bisect_right, count
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from clustermodel.plans.ousterhout import Occupant
     from clustermodel.plans.rows import RowReservation
     from clustermodel.plans.slack_prices import ArrivingJob, Moves, Schedule, SlackReservation
-    from clustermodel.policies.view import Outage, QueuedJob, RunningJob, View
+    from clustermodel.policies.view import QueuedJob, View
 
 
 class OnePool(RowPlan):
@@ -30,14 +30,13 @@ class OnePool(RowPlan):
         # Whether each waiting job was at its earliest possible start, but for what has been released since then.
         self._is_tested = True
         self._times, self._free = self.profile.times(), self.profile.free()
-        self._freed = 0  # the last change of the clock
 
     def group_of(self, job: QueuedJob) -> Group:
         if not self.groups:
             self.groups.append(Group(None, 1, (0,), []))  # one bit stands for all nodes: the machine may be very wide
         return self.groups[0]
 
-    def split_of(self, columns: NodeSet) -> Split:
+    def split_of(self, columns: NodeSet, memory: int = 0) -> Split:
         return ((0, count(columns)),)
 
     def count_idle(self) -> None:
@@ -73,24 +72,6 @@ class OnePool(RowPlan):
             return -1, ()
         return max(start, self._times[0]), ((0, nodes),)
 
-    def may_improve(self, start: int, length: int, split: Split, job: QueuedJob, group: Group) -> bool:
-        times, free, nodes = self._times, self._free, job.nodes
-        first, begin = bisect_left(times, start), 0
-        for k in range(first):
-            if free[k] < nodes:
-                if k > begin and times[begin] + length <= times[k]:
-                    return True
-                begin = k + 1
-        return begin < first
-
-    def note_freed(self, split: Split) -> None:
-        self.clock += 1
-        self._freed = self.clock
-        self.freed = 1
-
-    def freed_since(self, clock: int, group: Group) -> bool:
-        return self._freed > clock
-
     def reserve(self, start: int, length: int, split: Split, *, beyond_capacity: bool = False) -> None:
         if beyond_capacity:
             self.profile.overbook(start, start + length, split[0][1])
@@ -122,15 +103,6 @@ class OnePool(RowPlan):
 
     # Reservations.
 
-    def enter(self, job: QueuedJob) -> None:
-        pass
-
-    def leave(self, job_id: int) -> None:
-        pass
-
-    def group(self, job: QueuedJob) -> Group:
-        return self.groups[0] if self.groups else self.group_of(job)
-
     def place(self, job: QueuedJob, length: int, group: Group) -> int:
         if not self.reserved:
             self.settle()
@@ -154,7 +126,7 @@ class OnePool(RowPlan):
         reserved, starts, profile = self.reserved, self._reserved_starts, self.profile
         first = self.next_start()
         moved: list[QueuedJob] = []
-        least, largest = self.movable_sizes()
+        least, largest = self.movable_sizes() if len(reserved) > 1 else (0, profile.nodes)
         profile.forget_releases()
         others, latest = 0, 0  # how many jobs without a reservation there are, and the latest start tested so far
         for job in jobs:
@@ -175,58 +147,9 @@ class OnePool(RowPlan):
         self._first, self._is_tested = first, len(jobs) - others == len(reserved)
         return moved
 
-    def gains(self, group: Group) -> bool:
-        return True
-
-    def open_groups(self, submitted: Iterable[QueuedJob], *, all_of_them: bool) -> None:
-        pass  # one number says what is free
-
-    def next_of(
-        self, queue: Iterator[QueuedJob], length_of: Callable[[QueuedJob], int], depth: float, rest: list[QueuedJob] | None
-    ) -> tuple[QueuedJob, Split | None] | None:
-        reserved, fits, idle = self.reserved, self.profile.fits, self._free[0]
-        if len(reserved) < depth:
-            for job in queue:
-                if job.id not in reserved:
-                    nodes = job.nodes
-                    return job, ((0, nodes),) if nodes <= idle and fits(nodes, length_of(job)) else None
-        elif rest is not None:
-            rest += [job for job in queue if job.nodes <= idle and job.id not in reserved]
-        elif idle and len(reserved) == 1:
-            # What is free is two steps, but for nodes that running jobs free: a job must end by the first reserved start, the
-            # shadow time, or need no more than the extra nodes, which are left over then.
-            ((protected, reservation),) = reserved.items()
-            left, extra = reservation.start - self._times[0], self.profile.free_at(reservation.start)
-            for job in queue:
-                nodes = job.nodes
-                if nodes <= idle and job.id != protected and (nodes <= extra or length_of(job) <= left):
-                    return job, ((0, nodes),)
-        elif idle:
-            for job in queue:
-                nodes = job.nodes
-                if nodes <= idle and job.id not in reserved and fits(nodes, length_of(job)):
-                    return job, ((0, nodes),)
-        return None
-
     def free_until(self, job: QueuedJob, group: Group) -> int:
         until = self.profile.free_until(job.nodes)
         return NEVER if until is None else until
-
-    # Running jobs.
-
-    def catch_up(self, ended: Iterable[RunningJob], now: int, failed: Iterable[Outage], repaired: Iterable[Outage]) -> bool:
-        if failed or repaired:
-            return super().catch_up(ended, now, failed, repaired)
-        profile, freed = self.profile, False
-        profile.advance(now)
-        for gang in ended:
-            end, _, split = self._held.pop(gang.job.id)
-            if end > now:
-                profile.release(now, end, split[0][1])
-                freed = True
-        if freed:
-            self._freed = self.clock = self.clock + 1
-        return freed
 
     # As the plan of a row.
 

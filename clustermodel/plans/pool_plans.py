@@ -187,7 +187,7 @@ class RunningPlan(ABC):
         self._times = [0]
         self.groups: list[Group] = []
         self._by_kind: dict[tuple[NodeSet | None, tuple[NodeSet, ...], int], Group] = {}
-        self.clock = 0  # counts changes by which jobs can start earlier
+        self.clock = self._freed = 0  # counts changes by which jobs can start earlier; the last of these
         self.freed_early = 0  # nodes, a bitmask, of the gangs and outages that have ended early in this cycle
         self._connected: int | None = None  # of these, once it has been asked for in this cycle
         self.freed = 0  # bits of the parts of which something has become free; a policy sets it back
@@ -373,7 +373,6 @@ class RunningPlan(ABC):
         Of such a group only jobs that have been ``submitted`` now can start, unless that is not sure: then ``all_of_them`` can.
         """
         freed, self.freed = -1 if all_of_them else self.freed, 0
-        self.count_idle()
         for group in self.groups:
             group.is_closed = not freed & group.bits
             if group.blocked:
@@ -390,6 +389,7 @@ class RunningPlan(ABC):
         ``rest``, if there is one.  ``None`` at the end of the queue.
         """
         now, groups, reserved, are_many = self._times[0], self._group_of, self.reserved, self.of_numbers and not self.longest_of
+        self.count_idle()
         for job in queue:
             group, nodes = groups[job.id], job.nodes
             is_protected = group.protected >= depth
@@ -443,8 +443,8 @@ class RunningPlan(ABC):
         self._windows_change = 0
 
     @abstractmethod
-    def split_of(self, columns: NodeSet) -> Split:
-        """Return what these nodes are of each part."""
+    def split_of(self, columns: NodeSet, memory: int = 0) -> Split:
+        """Return what these nodes are of each part, with ``memory`` for each task on them, KiB."""
 
     @abstractmethod
     def count_idle(self) -> None:
@@ -477,17 +477,17 @@ class RunningPlan(ABC):
         The time is -1 if it is after ``not_after``, or windows let it start at no time.
         """
 
-    @abstractmethod
     def may_improve(self, start: int, length: int, split: Split, job: QueuedJob, group: Group) -> bool:
         """Return whether a reservation could perhaps start earlier, or have nodes that are preferred to its own."""
+        return True
 
-    @abstractmethod
     def note_freed(self, split: Split) -> None:
         """Note that a job can perhaps start earlier than it could before, on these parts."""
+        self._freed = self.clock = self.clock + 1
 
-    @abstractmethod
     def freed_since(self, clock: int, group: Group) -> bool:
         """Return whether that holds for jobs of a group."""
+        return self._freed > clock
 
     @abstractmethod
     def reserve(self, start: int, length: int, split: Split, *, beyond_capacity: bool = False) -> None:
@@ -751,7 +751,7 @@ class PoolPlan(RowPlan):
         self._free = [sum([(self._bias + size) << pool * self._width for pool, size in enumerate(pools.sizes)])]
         self._fields = len(pools)
         self._shifts: dict[tuple[int, ...], int] = {}  # by pools, of their common field
-        self._freed = [0 for _ in pools.sizes]  # by pool, the last change of the clock
+        self._freed_of = [0 for _ in pools.sizes]  # by pool, the last change of the clock
 
     def add_group(self, group: Group) -> None:
         super().add_group(group)
@@ -780,7 +780,7 @@ class PoolPlan(RowPlan):
     def final_step(self) -> int | None:
         return self._free[-1]
 
-    def split_of(self, columns: NodeSet) -> Split:
+    def split_of(self, columns: NodeSet, memory: int = 0) -> Split:
         return self._pools.counts(columns)
 
     def count_idle(self) -> None:
@@ -905,11 +905,11 @@ class PoolPlan(RowPlan):
     def note_freed(self, split: Split) -> None:
         self.clock += 1
         for pool, _ in split:
-            self._freed[pool] = self.clock
+            self._freed_of[pool] = self.clock
             self.freed |= 1 << pool
 
     def freed_since(self, clock: int, group: Group) -> bool:
-        freed = self._freed
+        freed = self._freed_of
         for pool in group.pools:  # noqa: SIM110  a generator takes thrice the time
             if freed[pool] > clock:
                 return True

@@ -69,7 +69,8 @@ class Easy:
             order = lambda job, _: (lengths.of(job), job.queue_order)  # noqa: E731
         if setup.disjoint and not lengths.may_overrun:  # else whatever happens lets EASY notice whose job is late
             return runs_of_partitions(self, setup)
-        if self.reserve_depth == 1 and self.reservation != "kept" and not setup.one_by_one and not in_pools(setup):
-            return EasyRun(setup, lengths, order)
+        plain = self.reserve_depth == 1 and self.reservation == "renewed" and order is None and not lengths.may_overrun
+        if plain and not (setup.explain or setup.one_by_one or in_pools(setup)):
+            return EasyRun()
         head = HeadRun(self.reserve_depth, order, kept=self.reservation == "kept")
         return BackfillingRun(setup, lengths, head)

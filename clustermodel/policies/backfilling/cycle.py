@@ -7,11 +7,11 @@ it have left.  The plan knows where jobs can be, the phases say which.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from clustermodel.plans.make import running_plan_of
-from clustermodel.plans.pool_plans import Group, Reservation, RunningPlan, Shapes, Steps
+from clustermodel.plans.pool_plans import Chooser, Group, Reservation, RunningPlan, Shapes, Steps
 from clustermodel.plans.pools import Split
+from clustermodel.policies.backfilling.guarantees import EveryJob, FirstPhase
 from clustermodel.policies.backfilling.head import HeadRun
 from clustermodel.policies.backfilling.moldable import ASKED, Fit, Sizes, StartTimeWidening, shapes_of
 from clustermodel.policies.backfilling.speculation import Speculation
@@ -20,9 +20,6 @@ from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.queue_order import QueueSorter
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.ticks import NEVER
-
-if TYPE_CHECKING:
-    from clustermodel.policies.backfilling.guarantees import FirstPhase
 
 
 class BackfillingRun:
@@ -52,6 +49,11 @@ class BackfillingRun:
         self.head: HeadRun | None = guarantees if isinstance(guarantees, HeadRun) else None
         self.shapes: dict[int, Shapes] = {}  # where it molds: job id -> the shapes it can have, the preferred one first
         self.unplaced: set[int] = set()  # jobs that were to hold a reservation, but windows let them start at no time
+        # Whether no later phase changes what starts, or explains it.
+        self.starts_at_once = self.head is not None or (
+            type(guarantees) is EveryJob and not (speculation or widening or setup.explain)
+        )
+        self._sets_alarms = self.head is None or self.head.depth > 1
         self._cycle = SchedulingCycle(self)
         self._alarm: int | None = None
         windows = bool(setup.machine.windows)
@@ -83,20 +85,26 @@ class BackfillingRun:
         if late or failed:
             self._replan(late, current)
         self._guarantees.schedule(current)
+        if not self.starts_at_once:
+            self._go_through_other_phases(current)
+        decisions = current.announced
+        if self._sets_alarms or plan.sets_alarms():
+            # A single reservation on equal nodes begins when a job is expected to end, which is an event already.
+            alarm = plan.next_start()
+            if alarm not in (self._alarm, NEVER):
+                self._alarm = alarm
+                decisions.append(WakeAt(time=alarm))
+        return decisions
+
+    def _go_through_other_phases(self, current: SchedulingCycle) -> None:
         if self.speculation is not None:
             self.speculation.schedule(current)
         if self.widening is not None and current.dispatched:
             self.widening.schedule(current)
-        decisions = current.decisions()
-        if lengths.may_overrun and (later := [start for start in current.trial_starts.values() if start > now]):
+        current.settle()
+        if self.lengths.may_overrun and (later := [start for start in current.trial_starts.values() if start > current.now]):
             # A running job may outlive the end at which its nodes were to be free; the policy decides again at that time.
-            decisions.append(WakeAt(time=min(later)))
-        alarm = plan.next_start()
-        # A single reservation on equal nodes begins when a job is expected to end, which is an event already.
-        if alarm not in (self._alarm, NEVER) and (self.head is None or self.head.depth > 1 or plan.sets_alarms()):
-            self._alarm = alarm
-            decisions.append(WakeAt(time=alarm))
-        return decisions
+            current.announce(WakeAt(time=min(later)))
 
     def shapes_of(self, job: QueuedJob) -> Shapes:
         """Return the shapes that a waiting job can have, the preferred one first."""
@@ -128,7 +136,11 @@ class BackfillingRun:
                 if job.id in self.plan.reserved:  # it completed in a speculative run attempt and needs its reservation no more
                     self.plan.note_freed(self.plan.drop(job.id).split)
                     nodes_freed = True
-            self._leave(job)
+            self.plan.leave(job.id)
+            if self.molds:
+                del self.shapes[job.id]
+            if self.sorter.draws_priorities:
+                self.sorter.left(job)
         return nodes_freed
 
     def _forget_rejected(self, view: View) -> None:
@@ -137,12 +149,6 @@ class BackfillingRun:
         for job_id in [job_id for job_id in plan.reserved if job_id not in view.waiting and job_id not in view.running]:
             plan.note_freed(plan.drop(job_id).split)
         self.unplaced.intersection_update(view.waiting)
-
-    def _leave(self, job: QueuedJob) -> None:
-        self.plan.leave(job.id)
-        self.shapes.pop(job.id, None)
-        if self.sorter.draws_priorities:
-            self.sorter.left(job)
 
     def _reshape(self, requeued: Sequence[QueuedJob], view: View) -> bool:
         """Change the shapes of jobs that have been saved on a number of nodes; return whether reserved nodes were freed."""
@@ -202,14 +208,16 @@ class SchedulingCycle:
         self.dispatched: dict[int, Dispatch] = {}  # job id -> how it starts
         self.trial_starts: dict[int, int] = {}  # job id -> start of its reservation in this cycle only
         self._queue: Sequence[QueuedJob] | None = None
-        self._announced: list[Decision] = []
+        self.announced: list[Decision] = []
+        """What has been decided."""
         self._before: Steps | None = None  # what was free when the trial began
+        self._idle: Chooser | None = None  # the nodes of jobs that start at once
 
     def begin(self, batch: Batch, view: View, *, nodes_freed: bool) -> None:
         """Begin a scheduling cycle."""
         self.batch, self.view, self.now, self.nodes_freed = batch, view, view.now, nodes_freed
-        self.is_replanned, self._queue, self._before = False, None, None
-        self._announced = []
+        self.is_replanned, self._queue, self._before, self._idle = False, None, None, None
+        self.announced = []
         if self.dispatched:
             self.dispatched = {}
         if self.trial_starts:
@@ -243,7 +251,7 @@ class SchedulingCycle:
         """Give a job a guaranteed start: when it will start at the latest."""
         lengths = self.run.lengths
         certain = not lengths.may_overrun if self.run.head is None else lengths.are_estimates
-        self._announced.append(Reserve(job=job, start=start, guaranteed=certain))
+        self.announced.append(Reserve(job=job, start=start, guaranteed=certain))
 
     def shapes(self, job: QueuedJob) -> Shapes:
         """Return the shapes that a job can have, the preferred one first: pairs of a number of nodes and a length, ticks."""
@@ -284,10 +292,6 @@ class SchedulingCycle:
                     best = Fit(nodes, length, split)
         return best
 
-    def fit_of(self, earliest: Reservation) -> Fit:
-        """Return how a job starts whose earliest start is now."""
-        return Fit(earliest.nodes, earliest.length, earliest.split)
-
     def compress(self) -> None:
         """Move reservations to earlier starts, in the order of the cycle, if a job has ended early or windows have changed."""
         plan, changes = self.plan, self.batch.reservations
@@ -310,11 +314,15 @@ class SchedulingCycle:
 
     def start_due(self) -> None:
         """Start the jobs whose reserved time has come."""
-        plan = self.plan
+        plan, waiting = self.plan, self.view.waiting
         for job_id in plan.due(self.now):
             _, length, nodes, split, _, _ = plan.take(job_id)
-            words = "its reserved time has come", "which delays no waiting job"
-            self.dispatched[job_id] = Dispatch(self.view.waiting[job_id], Fit(nodes, length, split), None, *words)
+            if self.run.starts_at_once:
+                plan.note_start(job_id, split, self.now + length)
+                self.commit(waiting[job_id], nodes, split)
+            else:
+                words = "its reserved time has come", "which delays no waiting job"
+                self.dispatched[job_id] = Dispatch(waiting[job_id], Fit(nodes, length, split), None, *words)
 
     def start(self, job: QueuedJob, fit: Fit, why: str = "", limit: int | None = None, reason: Reason | None = None) -> None:
         """Start a job that fits now."""
@@ -325,11 +333,16 @@ class SchedulingCycle:
 
     def announce(self, decision: Decision) -> None:
         """Add a decision that starts no job."""
-        self._announced.append(decision)
+        self.announced.append(decision)
 
-    def commit(self, job: QueuedJob, nodes: int, length: int, split: Split, reason: Reason | None) -> None:
-        """Start a job on nodes that are subtracted from the plan already."""
-        self.dispatched[job.id] = Dispatch(job, Fit(nodes, length, split), None, "", "", reason)
+    def commit(self, job: QueuedJob, nodes: int, split: Split, reason: Reason | None = None) -> None:
+        """Start a job that has been entered into the plan, in a way that no later phase changes."""
+        if not self.run.lengths.are_estimates:
+            self.run.lengths.started(job)
+        if self._idle is None:
+            self._idle = self.plan.chooser(self.view)
+        size = None if nodes == job.nodes else nodes
+        self.announced.append(Start(job=job, columns=self._idle.take_split(split), reason=reason, nodes=size))
 
     def begin_trial(self) -> None:
         """From here on, reservations hold for this cycle only; jobs that start do so for good."""
@@ -346,13 +359,13 @@ class SchedulingCycle:
         reserved = self.plan.reserved.get(job.id)
         return self.trial_starts.get(job.id) if reserved is None else reserved.start
 
-    def decisions(self) -> list[Decision]:
-        """Return what the phases have decided, and enter the starts into the plan."""
-        run, plan, now, decisions = self.run, self.plan, self.now, self._announced
+    def settle(self) -> None:
+        """Add the starts to what has been decided, and enter them into the plan."""
         if self._before is not None:
-            plan.take_steps(self._before)
+            self.plan.take_steps(self._before)
         if not self.dispatched:
-            return decisions
+            return
+        run, plan, now = self.run, self.plan, self.now
         idle = plan.chooser(self.view)
         for job_id, dispatch in self.dispatched.items():
             job, nodes, length, split = dispatch.job, dispatch.nodes, dispatch.length, dispatch.split
@@ -365,8 +378,7 @@ class SchedulingCycle:
             if run.explain:
                 reason = self._reason(dispatch) if dispatch.reason is None else dispatch.reason
             size, columns = None if nodes == job.nodes else nodes, idle.take_split(split)
-            decisions.append(Start(job=job, columns=columns, reason=reason, nodes=size, limit=dispatch.limit))
-        return decisions
+            self.announce(Start(job=job, columns=columns, reason=reason, nodes=size, limit=dispatch.limit))
 
     def _reason(self, dispatch: Dispatch) -> Reason:
         """Explain a start, now that it is known which jobs continue to wait."""

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from clustermodel.plans.pool_plans import Group, Reservation
 from clustermodel.policies.backfilling.head import BackfillOrder, HeadRun
+from clustermodel.policies.backfilling.moldable import Fit
 from clustermodel.policies.interface import NOTHING, Setup, Stateless
 from clustermodel.policies.view import QueuedJob
 from clustermodel.validation import require_number
 
 if TYPE_CHECKING:
     from clustermodel.policies.backfilling.cycle import SchedulingCycle
-    from clustermodel.policies.backfilling.moldable import Fit
 
 
 class FirstPhase(Protocol):
@@ -75,7 +75,9 @@ class NoJob(Stateless):
             if (earliest := current.earliest(job)) is None:
                 continue
             if earliest.start == now:
-                current.start(job, current.fit_of(earliest), "which no waiting job was placed to prevent")
+                current.start(
+                    job, Fit(earliest.nodes, earliest.length, earliest.split), "which no waiting job was placed to prevent"
+                )
             else:
                 current.plan.reserve(earliest.start, earliest.length, earliest.split)
 

@@ -12,7 +12,7 @@ reservation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from clustermodel.plans.pool_plans import Reservation, RunningPlan
@@ -38,35 +38,33 @@ class HeadRun:
 
     def schedule(self, current: SchedulingCycle) -> None:
         """Move reservations to earlier starts, start what fits, reserve for what is blocked."""
-        run, plan, now, waiting = current.run, current.plan, current.now, current.view.waiting
-        ended, submitted, rang, _, _, repaired, windows_change = current.batch
-        one_by_one, reserved = run.setup.one_by_one, plan.reserved
-        candidates: Iterable[QueuedJob] = waiting.values() if run.sorter.is_queue_order else current.queue
-        if current.is_replanned:
-            pass
-        elif reserved and (plan.next_start() < now or (submitted and self._overtaken(current))):
-            # A reserved start is missed where jobs have overrun.
-            plan.freed = -1  # of all
-            for job_id in list(reserved):
-                plan.drop(job_id)
-        elif current.nodes_freed or windows_change or (self._kept and (ended or repaired)):
-            if reserved:
+        run, plan, now, batch = current.run, current.plan, current.now, current.batch
+        submitted, one_by_one = batch.submitted, run.setup.one_by_one
+        candidates: Iterable[QueuedJob] = current.view.waiting.values() if run.sorter.is_queue_order else current.queue
+        frees = bool(batch.ended or batch.repaired)
+        if plan.reserved and not current.is_replanned:
+            if plan.next_start() < now or (submitted and self._overtaken(current)):
+                # A reserved start is missed where jobs have overrun.
+                plan.freed = -1  # of all
+                for job_id in list(plan.reserved):
+                    plan.drop(job_id)
+            elif current.nodes_freed or batch.reservations or (frees and self._kept):
                 self._renew(current)
-        elif not (ended or repaired or rang or one_by_one):
-            candidates = submitted  # no nodes have become free, so that no job that waited before can start
+            elif not (frees or batch.alarm or one_by_one):
+                candidates = submitted  # no nodes have become free, so that no job that waited before can start
         if one_by_one and submitted and self._makes_no_cycle(current, submitted[0]):
             return
         if plan.next_start() <= now:
-            self._start_due(current)
-            candidates = [job for job in candidates if job.id not in current.dispatched]
-        self._fill(current, candidates)
+            due = self._start_due(current)
+            candidates = [job for job in candidates if job.id not in due]
+        plan.open_groups(submitted, all_of_them=run.reconsiders or batch.alarm)
+        self._fill(current, iter(candidates))
 
-    def _fill(self, current: SchedulingCycle, candidates: Iterable[QueuedJob]) -> None:
+    def _fill(self, current: SchedulingCycle, queue: Iterator[QueuedJob]) -> None:
         """Start jobs that fit, and reserve for those that are blocked."""
         run, plan, now, order, depth = current.run, current.plan, current.now, self._order, self.depth
-        plan.open_groups(current.batch.submitted, all_of_them=run.reconsiders or current.batch.alarm)
         rest: list[QueuedJob] | None = None if order is None else []
-        queue, length_of = iter(candidates), run.lengths.of
+        length_of = run.lengths.of
         while True:
             found = plan.next_of(queue, length_of, depth, rest)
             if found is None:
@@ -77,9 +75,8 @@ class HeadRun:
             job, split = found
             if split is not None:
                 reason, length = self._reason(current, job) if run.explain else None, length_of(job)
-                plan.reserve(now, length, split)
-                current.commit(job, job.nodes, length, split, reason)
-                plan.count_idle()
+                plan.start(job.id, split, now, length)
+                current.commit(job, job.nodes, split, reason)
             elif (start := self._reserve(current, job)) >= 0:
                 current.guarantee(job, start)
 
@@ -134,10 +131,11 @@ class HeadRun:
         due = sum([each.nodes for each in plan.reserved.values() if each.start <= current.now])
         return submitted.nodes > plan.idle() + due
 
-    def _start_due(self, current: SchedulingCycle) -> None:
-        """Start jobs whose reserved time has come, the earliest first."""
+    def _start_due(self, current: SchedulingCycle) -> list[int]:
+        """Start jobs whose reserved time has come, the earliest first; return them."""
         plan, now, length_of = current.plan, current.now, current.run.lengths.of
-        for job_id in plan.due(now):
+        due = plan.due(now)
+        for job_id in due:
             start, length, nodes, split, group, _ = plan.take(job_id)
             job = current.view.waiting[job_id]
             if self.depth == 1 and (predicted := length_of(job)) != length:
@@ -146,7 +144,9 @@ class HeadRun:
                 length, split = (length, split) if fitting is None else (predicted, fitting)
                 plan.reserve(now, length, split)
             reason = self._reason(current, job, start) if current.run.explain else None
-            current.commit(job, nodes, length, split, reason)
+            plan.note_start(job_id, split, now + length)
+            current.commit(job, nodes, split, reason)
+        return due
 
     def _reason(self, current: SchedulingCycle, job: QueuedJob, reserved: int | None = None) -> Reason:
         """Explain the start of a job that holds no reservation any more."""
