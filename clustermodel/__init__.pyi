@@ -27,11 +27,13 @@ from .figures.curves_bars import (
 from .figures.tables import comparison_table as comparison_table
 from .figures.workloads import distributions as distributions, estimates_used as estimates_used
 from .workload.job import Job as Job, JobRow as JobRow
-from .machine.machine import (
-    Checkpointing as Checkpointing, CheckpointStore as CheckpointStore, ContextSwitch as ContextSwitch, Machine as Machine,
-    TimeSlicing as TimeSlicing,
-    NodeType as NodeType, Partition as Partition, Reservation as Reservation,
-)
+from .machine.checkpoints import Checkpointing as Checkpointing, CheckpointStore as CheckpointStore
+from .machine.context_switch import ContextSwitch as ContextSwitch
+from .machine.machine import Machine as Machine
+from .machine.node_type import NodeType as NodeType
+from .machine.partition import Partition as Partition
+from .machine.reservation import Reservation as Reservation
+from .machine.time_slicing import TimeSlicing as TimeSlicing
 from .measure.explanation import Explanation as Explanation
 from .measure.fairness import delays_by_later_jobs as delays_by_later_jobs
 from .measure.job_table import bounded_slowdown as bounded_slowdown
@@ -57,7 +59,10 @@ from .recording.ledger import Account as Account, Ledger as Ledger
 from .recording.run_attempts import Status as Status
 from .report.write import write_report as write_report
 from .plans.profile import Profile as Profile
-from .site.site import FairShare as FairShare, Limits as Limits, Multifactor as Multifactor, QOS as QOS, Site as Site
+from .site.limits import Limits as Limits
+from .site.order import FairShare as FairShare, Multifactor as Multifactor
+from .site.qos import QOS as QOS
+from .site.site import Site as Site
 from .workload.speedup import DowneySpeedup as DowneySpeedup, LinearSpeedup as LinearSpeedup, Speedup as Speedup
 from .measure.statistics import (
     Interval as Interval, batch_means as batch_means, interval as interval, paired_difference as paired_difference,
@@ -69,13 +74,12 @@ from .workload.distributions import (
     BySize as BySize, Exponential as Exponential, HyperErlang as HyperErlang, LogUniform as LogUniform, Lognormal as Lognormal,
     TwoStageUniform as TwoStageUniform, Zipf as Zipf,
 )
-from .workload.estimates import (
+from .workload.estimate_models import (
     FactorEstimates as FactorEstimates, PhiEstimates as PhiEstimates, RoundedEstimates as RoundedEstimates,
 )
-from .workload.table import (
-    ImportReport as ImportReport, JobSource as JobSource, Provenance as Provenance, Workload as Workload,
-    trace_facts as trace_facts,
-)
+from .workload.provenance import ImportReport as ImportReport, Provenance as Provenance
+from .workload.table import JobSource as JobSource, Workload as Workload
+from .workload.trace_facts import trace_facts as trace_facts
 from .workload.job_stream import (
     ArrivalProcess as ArrivalProcess, Bursts as Bursts, ClosedUsers as ClosedUsers, Cycle as Cycle, JobStream as JobStream,
     MarkovModulated as MarkovModulated, Poisson as Poisson, Sessions as Sessions,
@@ -89,7 +93,7 @@ from .workload.model import (
 from .logs.pbs import read_pbs as read_pbs
 from .logs.sge import read_sge as read_sge
 from .logs.sacct import read_sacct as read_sacct
-from .logs.slurm_site import SlurmSite as SlurmSite, read_slurm_site as read_slurm_site
+from .logs.slurm.slurm_site import SlurmSite as SlurmSite, read_slurm_site as read_slurm_site
 from .workload.schedule import Schedule as Schedule, read_schedule as read_schedule
 from .workload.merged import merge as merge
 from .workload.swf import (

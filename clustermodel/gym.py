@@ -25,7 +25,8 @@ from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.text.tables import Place
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 from clustermodel.validation import choice, require, require_whole
-from clustermodel.workload.table import Recipe, Workload
+from clustermodel.workload.provenance import Recipe
+from clustermodel.workload.table import Workload
 
 try:
     import gymnasium

@@ -16,6 +16,7 @@ MOST_JOBS: Final = 10_000_000  # of a workload that is generated in memory, whic
 LONGEST_S: Final = 1e10  # of any field: 317 years; hundreds of such jobs one after another fit 64-bit ticks
 KIB_PER_GIB: Final = 2**20
 LARGEST_GIB: Final = 2**33  # memory of a node, or of a task: its sums over the tasks of a node fit 64 bits
+A_TICK: Final = "it must be >= 1e-6 (a tick)"
 
 
 def require(holds: object, field: str, value: object, must: str, where: str = "") -> None:

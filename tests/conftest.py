@@ -20,8 +20,8 @@ from tests.property.strategies import ALL_CASES
 # A busy machine makes no test fail.  The tiers draw the same cases in each run, so that no test fails by chance; the second one
 # asks for ``--hypothesis-profile=long``.  The profile ``new`` draws others each time.
 settings.register_profile("new", deadline=None, max_examples=ALL_CASES)
-settings.register_profile("long", deadline=None, max_examples=ALL_CASES // 6, derandomize=True, database=None)
-settings.register_profile("fast", deadline=None, max_examples=ALL_CASES // 10, derandomize=True, database=None)
+settings.register_profile("long", deadline=None, max_examples=ALL_CASES // 10, derandomize=True, database=None)
+settings.register_profile("fast", deadline=None, max_examples=ALL_CASES // 15, derandomize=True, database=None)
 settings.load_profile("fast")
 
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, TimeSlicing, Workload
 from clustermodel.experiment.result import Result
-from clustermodel.machine.machine import AT_EVENTS, COUNTS, AtEvents
+from clustermodel.machine.checkpoints import COUNTS
 from clustermodel.machine.node_set import NodeSet, as_mask, from_mask
+from clustermodel.machine.time_slicing import AT_EVENTS, AtEvents
 from clustermodel.measure import job_table
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Place, Policy, Rows, Setup, Suspend, WakeAt, decide_of
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View

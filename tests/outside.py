@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from clustermodel import Job, Limits, NodeType, Reservation, Result, make_policy
 from clustermodel.machine.costs import CostTicks
-from clustermodel.machine.machine import has_features
+from clustermodel.machine.node_type import has_features
 from clustermodel.policies.interface import Decision, Kill, Policy, Reserve, Setup, decide_of
 from clustermodel.policies.view import Batch, View
 from clustermodel.recording.ledger import Account

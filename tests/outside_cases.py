@@ -40,7 +40,8 @@ from clustermodel import (
     Workload,
     make_policy,
 )
-from clustermodel.machine.machine import ALLOCATIONS, WRITERS
+from clustermodel.machine.checkpoints import WRITERS
+from clustermodel.machine.machine import ALLOCATIONS
 from clustermodel.policies.registry import may_resize, shipped_policies
 from clustermodel.workload.speedup import Speedup
 from tests.outside import RESERVING, Noting, differences

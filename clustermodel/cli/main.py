@@ -17,7 +17,7 @@ from typing import Final
 import click
 
 from clustermodel.cli.interrupts import INTERRUPTED, exit_code_of, leaving_quietly, one_interrupt
-from clustermodel.cli.streams import guarded_streams, log_to_standard_error
+from clustermodel.cli.standard_streams import guarded_streams, log_to_standard_error
 from clustermodel.errors import (
     ClusterModelError,
     ExecutionError,
@@ -35,16 +35,17 @@ from clustermodel.validation import LARGEST_WHOLE
 BAD_INPUT: Final = 2
 FAILED: Final = 1
 COMMANDS: Final = {
-    "policies": ("run", "List the policies with their parameters and defaults."),
-    "report": ("study", "Write a report of the study in DIRECTORY: one HTML file that opens without a network."),
-    "results": ("study", "Print the results of the study in DIRECTORY: means over replications with their 95 % intervals, and "
-                "export them."),
-    "run": ("run", "Simulate policies and print one table, a row per policy."),
-    "site": ("site", "Make a site file of Slurm's own output: partitions, limits, and the order of the queue."),
-    "sweep": ("study", "Run all trials of STUDY and keep their results in a directory."),
-    "trace": ("trace", "Look into workload traces, make them from accounting logs, and fit models to them."),
-    "validate": ("study", "Compare the formulas of STUDIES with simulated means."),
-    "whatif": ("whatif", "Compare the waits that a log has recorded with those of simulated policies on the same jobs."),
+    "policies": ("run_command", "List the policies with their parameters and defaults."),
+    "report": ("study_commands", "Write a report of the study in DIRECTORY: one HTML file that opens without a network."),
+    "results": ("study_commands", "Print the results of the study in DIRECTORY: means over replications with their 95 % "
+                "intervals, and export them."),
+    "run": ("run_command", "Simulate policies and print one table, a row per policy."),
+    "site": ("site_command", "Make a site file of Slurm's own output: partitions, limits, and the order of the queue."),
+    "sweep": ("study_commands", "Run all trials of STUDY and keep their results in a directory."),
+    "trace": ("trace_commands", "Look into workload traces, make them from accounting logs, and fit models to them."),
+    "validate": ("study_commands", "Compare the formulas of STUDIES with simulated means."),
+    "whatif": ("whatif_command", "Compare the waits that a log has recorded with those of simulated policies on the same "
+               "jobs."),
 }  # fmt: skip
 """Module and first line of each command."""
 

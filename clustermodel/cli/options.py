@@ -12,17 +12,21 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-import clustermodel.machine.machine as spec
 from clustermodel.errors import OutputError, SpecificationError, did_you_mean, number_meant, quoted
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.settings import machine_with_settings, scenario_with_settings, settings_of
 from clustermodel.logs.log_jobs import UNITS
+from clustermodel.machine.checkpoints import COUNTS, INTERVALS, RESTART_CHARGES, WRITERS, Checkpointing, CheckpointStore
+from clustermodel.machine.context_switch import CHARGES, ContextSwitch
 from clustermodel.machine.failure import FailureSource, NodeFailures
-from clustermodel.machine.machine import CheckpointStore, Machine
+from clustermodel.machine.machine import ALLOCATIONS, ON_FAILURES, Machine
 from clustermodel.machine.power import Power
 from clustermodel.machine.price import Price, read_price
+from clustermodel.machine.reservation import Reservation
+from clustermodel.machine.time_slicing import AT_EVENTS, TimeSlicing
 from clustermodel.policies.registry import make_policy, policy_names
-from clustermodel.site.site import ORDERS, Site, table_of_site
+from clustermodel.site.order import ORDERS
+from clustermodel.site.site import Site, table_of_site
 from clustermodel.text.tables import Place, inline_text, plain
 from clustermodel.validation import LONGEST_S
 from clustermodel.workload.malleable import Malleable
@@ -184,10 +188,10 @@ def _resampled(text: str) -> str | float:
 
 
 def _checkpoint_interval(text: str) -> str | float:
-    if text not in spec.INTERVALS and isnan(_number(text)):
-        hint = number_meant(text) or did_you_mean(text, spec.INTERVALS)
+    if text not in INTERVALS and isnan(_number(text)):
+        hint = number_meant(text) or did_you_mean(text, INTERVALS)
         raise ValueError(f"{text!r} is not a number of seconds, 'young', 'daly' or 'own'{hint}")
-    return text if text in spec.INTERVALS else float(text)
+    return text if text in INTERVALS else float(text)
 
 
 def _status(text: str) -> int:
@@ -332,7 +336,7 @@ _MACHINE: Final[Mapping[str, Mapping[str, tuple[str, Any, str]]]] = {
     "Machine": {
         "--gpus-per-node": ("gpus_per_node", int, "Processors of a node; jobs ask for these."),
         "--processors-per-node": ("processors_per_node", int, "The same, of nodes with cores."),
-        "--allocation": ("allocation", click.Choice(spec.ALLOCATIONS), "Which processors a job gets: any, those with the "
+        "--allocation": ("allocation", click.Choice(ALLOCATIONS), "Which processors a job gets: any, those with the "
                          "lowest numbers, or those of as few nodes as possible."),
         "--kill-at-estimate/--no-kill-at-estimate": (
             "kill_at_estimate", None, "Kill a job at its wall-time limit, the user's estimate, or let it run on."),
@@ -348,28 +352,28 @@ _MACHINE: Final[Mapping[str, Mapping[str, tuple[str, Any, str]]]] = {
     "Time sharing": {
         "--quantum": ("time_slicing.quantum_s", float, "Length of a time slice, seconds."),
         "--mpl": ("time_slicing.mpl", int, "Multiprogramming level: largest number of gangs on a node."),
-        "--at-events": ("time_slicing.at_events", click.Choice(spec.AT_EVENTS), "Cut the running time slice at each arrival "
+        "--at-events": ("time_slicing.at_events", click.Choice(AT_EVENTS), "Cut the running time slice at each arrival "
                         "and end of a job, or keep it."),
         "--context-switch": ("context_switch.fraction", float, "Cost of a context switch as a fraction of the time slice; free "
                              "by default."),
-        "--charge": ("context_switch.charge", click.Choice(spec.CHARGES), "Charge nodes for a context switch when their task "
+        "--charge": ("context_switch.charge", click.Choice(CHARGES), "Charge nodes for a context switch when their task "
                      "changes, or in every slice."),
     },
     "Checkpoints": {
         "--checkpoint": ("checkpointing.checkpoint_s", float, "Time to checkpoint a gang, seconds."),
         "--restart": ("checkpointing.restart_s", float, "Time to restart a gang, seconds."),
-        "--restart-charge": ("checkpointing.restart_charge", click.Choice(spec.RESTART_CHARGES), "Charge a restart when a "
+        "--restart-charge": ("checkpointing.restart_charge", click.Choice(RESTART_CHARGES), "Charge a restart when a "
                              "saved job starts; or each running gang after every scheduling cycle, or in every round."),
         "--max-migrating-tasks": ("checkpointing.max_tasks_per_slice", int, "Q: largest number of tasks that migrate in a time "
                                   "slice, or are checkpointed at a time."),
-        "--count-migrating": ("checkpointing.counts", click.Choice(spec.COUNTS), "Tasks of a migrating gang that count against "
+        "--count-migrating": ("checkpointing.counts", click.Choice(COUNTS), "Tasks of a migrating gang that count against "
                               "Q: all; those that move; or those, spread over slices."),
         "--checkpoint-interval": (
             "checkpointing.interval_s", Parsed("SECONDS|young|daly|own", _checkpoint_interval), "Checkpoint each job whenever "
             "it has executed for so many seconds, for the interval of Young or Daly, or for one of its own."),
         "--store-bandwidth": ("checkpointing.store.bandwidth_gib_s", float, "Bandwidth of the checkpoint store, GiB a second, "
                               "which gangs share; an image is as large as the memory."),
-        "--store-writers": ("checkpointing.store.writers", click.Choice(spec.WRITERS), "Who writes to a store with a bandwidth "
+        "--store-writers": ("checkpointing.store.writers", click.Choice(WRITERS), "Who writes to a store with a bandwidth "
                             "when several gangs want to."),
     },
     _ENERGY: {
@@ -388,14 +392,14 @@ _MACHINE: Final[Mapping[str, Mapping[str, tuple[str, Any, str]]]] = {
                       "instead of --node-mtbf."),
         "--known-outages": ("failures.known", click.Path(exists=True, dir_okay=False, path_type=Path), "The same, of outages "
                             "that are all known in advance: no job starts that would reach into one."),
-        "--on-failure": ("on_failure", click.Choice(spec.ON_FAILURES), "What becomes of a malleable job of which a node fails: "
+        "--on-failure": ("on_failure", click.Choice(ON_FAILURES), "What becomes of a malleable job of which a node fails: "
                          "it waits again, or goes on with its other nodes."),
     },
 }  # fmt: skip
 """Options of machines by their title in the help: field, as ``--set`` names it below ``machine``, type and help."""
 _PARTS: Final = {
-    "": Machine, "time_slicing": spec.TimeSlicing, "context_switch": spec.ContextSwitch, "failures": NodeFailures,
-    "checkpointing": spec.Checkpointing, "checkpointing.store": CheckpointStore, "price": Price,
+    "": Machine, "time_slicing": TimeSlicing, "context_switch": ContextSwitch, "failures": NodeFailures,
+    "checkpointing": Checkpointing, "checkpointing.store": CheckpointStore, "price": Price,
 }  # fmt: skip
 _SET: Final = option(
     "--set settings", "Set any field of a scenario, by its name in scenario files: machine.time_slicing.quantum_s=60; repeat.",
@@ -510,14 +514,14 @@ def require_size(processors: int | None, trace: object) -> int:
     return processors
 
 
-def site_of(options: Mapping[str, Any], site: Site | None = None, reservations: Sequence[spec.Reservation] = ()) -> Site | None:
+def site_of(options: Mapping[str, Any], site: Site | None = None, reservations: Sequence[Reservation] = ()) -> Site | None:
     """Return the rules of ``--site``, or ``site``, with the order of ``--order``, and more reservations and malleable jobs."""
     if options.get("site") is not None:
         site = Site.from_toml(options["site"])
     if texts := options.get("reservations"):
         site = site or Site()
         present = site.reservations or reservations
-        site = replace(site, reservations=(*present, *map(spec.Reservation.from_text, texts)))
+        site = replace(site, reservations=(*present, *map(Reservation.from_text, texts)))
     if texts := options.get("malleable"):
         site = site or Site()
         site = replace(site, malleable=(*site.malleable, *map(Malleable.from_text, texts)))

@@ -14,8 +14,12 @@ import numpy as np
 
 from clustermodel.errors import DecisionError
 from clustermodel.experiment.scenario import calibrate, waits_in
-from clustermodel.machine.machine import Checkpointing, ContextSwitch, Machine, Partition, TimeSlicing
+from clustermodel.machine.checkpoints import Checkpointing
+from clustermodel.machine.context_switch import ContextSwitch
+from clustermodel.machine.machine import Machine
+from clustermodel.machine.partition import Partition
 from clustermodel.machine.recorded_outages import Outages
+from clustermodel.machine.time_slicing import TimeSlicing
 from clustermodel.policies.interface import (
     RANDOM_NUMBERS,
     Decision,

@@ -35,13 +35,15 @@ from clustermodel.sim.node_types import places_of
 from clustermodel.sim.partitions import Lifting
 from clustermodel.sim.simulation import EVENTS, FIDELITIES, Events, Fidelity, Outcome, simulate
 from clustermodel.sim.site_order import SiteOrder
-from clustermodel.site.site import FairShare, Multifactor, Site
+from clustermodel.site.order import FairShare, Multifactor
+from clustermodel.site.site import Site
 from clustermodel.text.formatting import html_fields
 from clustermodel.validation import choice, flag, require, whole_fields
+from clustermodel.workload.dependencies import require_no_circle
 from clustermodel.workload.job import MALLEABLE
 from clustermodel.workload.speedup import LINEAR, Speedup
-from clustermodel.workload.streams import JobStreams
-from clustermodel.workload.table import JobSource, Workload, require_no_circle
+from clustermodel.workload.streams_of_run import JobStreams
+from clustermodel.workload.table import JobSource, Workload
 
 _NOT_IN_A_LINE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Unicode categories that a name must not contain: control characters, surrogates, line and paragraph separators."""

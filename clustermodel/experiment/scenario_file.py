@@ -18,21 +18,18 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from clustermodel.errors import quoted, shown
 from clustermodel.experiment.workload_tables import table_of_workload, workload_from
+from clustermodel.machine.checkpoints import Checkpointing, CheckpointStore
+from clustermodel.machine.context_switch import ContextSwitch
 from clustermodel.machine.costs import SizeCost
 from clustermodel.machine.failure import FailureSource, NodeFailures
-from clustermodel.machine.machine import (
-    Checkpointing,
-    CheckpointStore,
-    ContextSwitch,
-    Machine,
-    NodeType,
-    Partition,
-    Reservation,
-    TimeSlicing,
-)  # fmt: skip
+from clustermodel.machine.machine import Machine
+from clustermodel.machine.node_type import NodeType
+from clustermodel.machine.partition import Partition
 from clustermodel.machine.power import power_from, with_power
 from clustermodel.machine.price import price_from
 from clustermodel.machine.recorded_outages import Outages, read_outages
+from clustermodel.machine.reservation import Reservation
+from clustermodel.machine.time_slicing import TimeSlicing
 from clustermodel.policies.registry import require_no_module
 from clustermodel.site.site import Site, site_fields, table_of_site
 from clustermodel.text.tables import (

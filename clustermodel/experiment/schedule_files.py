@@ -22,7 +22,8 @@ from clustermodel.text.files import without_formulas, write_file
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import choice
 from clustermodel.workload import swf
-from clustermodel.workload.table import PRECEDING, THINK, Workload
+from clustermodel.workload.job_columns import PRECEDING, THINK
+from clustermodel.workload.table import Workload
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -19,16 +19,17 @@ from typing import Any, Final, get_args
 from clustermodel.errors import did_you_mean, quoted, shown
 from clustermodel.logs.trace_file import SWF, read_trace, reader_for
 from clustermodel.text.tables import Place, made, placed, plain, relative, require_keys, table_at
-from clustermodel.workload import distributions, estimates, job_stream
+from clustermodel.workload import distributions, estimate_models, job_stream
 from clustermodel.workload.job import MALLEABLE
 from clustermodel.workload.job_stream import JobStream, TraceArrivals
 from clustermodel.workload.malleable import Malleable
 from clustermodel.workload.merged import JobStreamMix, merge
 from clustermodel.workload.model import MODEL_FORMAT, WorkloadModel, load_model, model_from
+from clustermodel.workload.provenance import ESTIMATES, KEEP, MEMORY, SCALE, SHAPES, Recipe, Source
 from clustermodel.workload.shipped import shipped_models
 from clustermodel.workload.swf import SwfStream, read_swf
 from clustermodel.workload.synthetic import synthetic_workload
-from clustermodel.workload.table import ESTIMATES, KEEP, MEMORY, SCALE, SHAPES, JobSource, Recipe, Source, Workload
+from clustermodel.workload.table import JobSource, Workload
 from clustermodel.workload.transforms import RESAMPLE, JobFilter, LoadScale
 
 SOURCES: Final = get_args(Source)  # the keys of which a table has exactly one
@@ -37,7 +38,7 @@ TYPES: Final[dict[str, type]] = {
     for module, kinds in (
         (distributions, "Exponential Lognormal LogUniform TwoStageUniform Zipf BySize HyperErlang"),
         (job_stream, "Poisson MarkovModulated Renewal Bursts Cycle Sessions ClosedUsers"),
-        (estimates, "FactorEstimates PhiEstimates RoundedEstimates"),
+        (estimate_models, "FactorEstimates PhiEstimates RoundedEstimates"),
     )
     for kind in kinds.split()
 }

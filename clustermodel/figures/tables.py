@@ -207,7 +207,7 @@ def _field_text(name: str, value: Any) -> str:
 
 
 def percentile_table(facts: Mapping[str, Any], unit: str = "node") -> TextTable:
-    """Return a table of the percentiles of :func:`~clustermodel.workload.table.trace_facts`, of jobs that ask for ``unit``."""
+    """Return a table of the percentiles of :func:`~clustermodel.trace_facts`, of jobs that ask for ``unit``."""
     rows = {"nodes": f"{unit}s", "run_s": "run time (s)", "estimate_s": "estimate (s)"}
     rows["estimate_over_run"] = "estimate / run time"
     percentiles = {name: [float(facts[row][name]) for row in rows] for name in facts["nodes"]}

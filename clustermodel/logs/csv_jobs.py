@@ -18,15 +18,11 @@ from clustermodel.logs.values import EARLIEST_S, NO_VALUE, Clock, duration
 from clustermodel.text.files import table_rows
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import choice
+from clustermodel.workload.data_frame import COLUMNS_OF_JOBS, NAMES_OF_NUMBERS
 from clustermodel.workload.job import Demand, JobRow, OwnCosts
-from clustermodel.workload.table import (
-    COLUMNS_OF_JOBS,
-    NAMED_COLUMNS,
-    NAMES_OF_NUMBERS,
-    Provenance,
-    Workload,
-    counts_in_words,
-)
+from clustermodel.workload.job_columns import NAMED_COLUMNS
+from clustermodel.workload.provenance import Provenance, counts_in_words
+from clustermodel.workload.table import Workload
 
 if TYPE_CHECKING:
     import pandas as pd

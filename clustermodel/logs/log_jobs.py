@@ -18,10 +18,11 @@ from clustermodel.errors import SpecificationError, TraceError, counted, quoted,
 from clustermodel.text.files import without_compression
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, choice, flag
-from clustermodel.workload import table as extras
+from clustermodel.workload import job_columns as extras
 from clustermodel.workload.job import DEPENDENCIES, SINGLETON, UNSET
 from clustermodel.workload.placements import NodeLists
-from clustermodel.workload.table import JOBS, ImportReport, Provenance, Workload, counts_in_words
+from clustermodel.workload.provenance import JOBS, ImportReport, Provenance, counts_in_words
+from clustermodel.workload.table import Workload
 
 MOST_SUSPICIOUS_S: Final = 60  # up to which times of a record agree
 DAMAGED: Final = "damaged lines"

@@ -17,7 +17,8 @@ from clustermodel.logs import log_jobs as logs
 from clustermodel.logs.values import checked_run
 from clustermodel.text.files import text_lines
 from clustermodel.workload.job import UNSET
-from clustermodel.workload.table import JOBS, Workload
+from clustermodel.workload.provenance import JOBS
+from clustermodel.workload.table import Workload
 
 _RECORD: Final = re.compile(r'"([A-Z][A-Z0-9_]*)" "\d[\d.]*" \d{1,12}(?: .*)?', re.ASCII | re.DOTALL)
 _MOST_LINES: Final = 1000  # of a record

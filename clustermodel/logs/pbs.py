@@ -20,7 +20,8 @@ from clustermodel.logs import log_jobs as logs
 from clustermodel.logs.values import checked_run, duration, kib, whole
 from clustermodel.text.files import text_lines
 from clustermodel.workload.job import UNSET
-from clustermodel.workload.table import JOBS, Workload
+from clustermodel.workload.provenance import JOBS
+from clustermodel.workload.table import Workload
 
 _RECORD: Final = re.compile(
     r"(?:[^;=\n]{1,4096}?[:-])?(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)(?:\.\d+)?;([A-Za-z]);([^;]*);(.*)", re.ASCII | re.DOTALL

@@ -25,7 +25,8 @@ from clustermodel.logs.json_files import content_of_json, kind_of_json
 from clustermodel.logs.log_jobs import LogJobs
 from clustermodel.text.files import text_lines
 from clustermodel.workload.job import DEPENDENCIES, UNSET
-from clustermodel.workload.table import JOBS, Workload
+from clustermodel.workload.provenance import JOBS
+from clustermodel.workload.table import Workload
 
 SACCT_COMMAND: Final = (
     "TZ=UTC sacct --parsable2 --allusers --allocations --duplicates --starttime 2025-01-01 --endtime 2025-02-01 "

@@ -16,7 +16,8 @@ from clustermodel.logs import log_jobs as logs
 from clustermodel.logs.values import checked_run, duration
 from clustermodel.text.files import text_lines
 from clustermodel.workload.job import UNSET
-from clustermodel.workload.table import JOBS, Workload
+from clustermodel.workload.provenance import JOBS
+from clustermodel.workload.table import Workload
 
 _NUMBER: Final = r"-?\d[\d.]*(?:[eE][-+]?\d+)?"
 _RECORD: Final = re.compile(

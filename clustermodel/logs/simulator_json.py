@@ -21,7 +21,8 @@ from clustermodel.text.files import without_compression
 from clustermodel.ticks import duration_to_ticks, to_ticks
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S
 from clustermodel.workload.job import UNSET, JobRow
-from clustermodel.workload.table import Provenance, Workload, counts_in_words
+from clustermodel.workload.provenance import Provenance, counts_in_words
+from clustermodel.workload.table import Workload
 
 _DELAY: Final = ("delay", "DelayProfile")
 _SEQUENCE: Final = ("composed", "sequence", "sequential_composition", "SequentialCompositionProfile")

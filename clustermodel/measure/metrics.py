@@ -28,7 +28,8 @@ from clustermodel.text.formatting import html_table
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
 from clustermodel.validation import require_seconds, require_whole
 from clustermodel.workload.job import UNSET
-from clustermodel.workload.table import HELD, SUSPENDED, WAIT, Workload
+from clustermodel.workload.job_columns import HELD, SUSPENDED, WAIT
+from clustermodel.workload.table import Workload
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from clustermodel.measure.metrics import doubling_classes
-from clustermodel.site.site import SUBJECTS
+from clustermodel.site.limits import SUBJECTS
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.job import UNSET
-from clustermodel.workload.streams import JobStreams
-from clustermodel.workload.table import HELD, WAIT, Workload
+from clustermodel.workload.job_columns import HELD, WAIT
+from clustermodel.workload.streams_of_run import JobStreams
+from clustermodel.workload.table import Workload
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,10 +10,14 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray
 from clustermodel.errors import counted, did_you_mean, shown
-from clustermodel.machine.machine import Machine, has_features
+from clustermodel.machine.machine import Machine
+from clustermodel.machine.node_type import has_features
 from clustermodel.plans.power_cap import capped_pools, most_in_use
 from clustermodel.recording.run_attempts import Status
-from clustermodel.site.site import BITS, EACH, SUBJECTS, Concerns, FairShare, Limits, Multifactor, Site
+from clustermodel.site.concerns import Concerns
+from clustermodel.site.limits import BITS, EACH, SUBJECTS, Limits
+from clustermodel.site.order import FairShare, Multifactor
+from clustermodel.site.site import Site
 from clustermodel.text.formatting import four_digits
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 from clustermodel.workload.job import DEPENDENCIES

@@ -86,6 +86,8 @@ class PVEasyRun:
         self._load: dict[int, _Running] = {}  # the running load by job id
         self._told: dict[Group, QueuedJob] = {}  # the blocked jobs that know their reservations
         self._blocked: dict[Group, QueuedJob] = {}  # those for which nothing more could be done, if no nodes are being freed
+        self._blocked_at: dict[int, Any] = {}  # where these were in the queue, by id
+        self._some_leave = False  # whether a job may be leaving its nodes
         # In a scheduling cycle.
         self._decisions: list[Decision] = []
         self._free: list[int] = []  # by pool, idle nodes that are not kept for a blocked job
@@ -98,6 +100,8 @@ class PVEasyRun:
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Start jobs in queue order; preempt for each that is the first one blocked of its kind; backfill."""
         self._observe(batch, view)
+        if self._blocked and not self._may_start(batch):
+            return []
         self._begin_cycle()
         behind = self._start_in_turn(batch)
         if behind is None:
@@ -111,7 +115,18 @@ class PVEasyRun:
         self._told = {kind: job for kind, job in heads.items() if job.id not in self._claimed}
         if self._vb and not self._claimed and self._pools.windows is None:
             self._blocked = heads
+            self._blocked_at = {job.id: job.queue_order for job in heads.values()}
         return self._decisions
+
+    def _may_start(self, batch: Batch) -> bool:
+        """Return whether a job may start or preempt others, when after the last cycle none could."""
+        view = self._view
+        if batch.ended or batch.failed or batch.repaired or self._some_leave or len(self._blocked) > 1 or self._one_by_one:
+            return True
+        [(kind, head)] = self._blocked.items()
+        if next(iter(view.waiting.values())) is not head or not self._stays_blocked(head, self._blocked):
+            return True
+        return any(job.nodes <= view.idle or self._kind_of[job.id] is not kind for job in batch.submitted)
 
     def _start_in_turn(self, batch: Batch) -> list[QueuedJob] | None:
         """Start jobs until one of each kind is blocked; return others that may fit, ``None`` if nodes become free now."""
@@ -130,7 +145,7 @@ class PVEasyRun:
                 else:
                     self._starts_now(job, _DELAYS_NOBODY, head)
             elif not self._starts_now(job, _IN_TURN):
-                if self._preempts_at_once(job):
+                if not (nothing_freed and self._stays_blocked(job, before)) and self._preempts_at_once(job):
                     self._told.pop(kind_of[job.id], None)
                     return None
                 self._reserve(job)
@@ -141,6 +156,14 @@ class PVEasyRun:
                     return behind + [each for each in candidates if each.nodes <= most and each.queue_order > order]
         return behind
 
+    def _stays_blocked(self, head: QueuedJob, before: dict[Group, QueuedJob]) -> bool:
+        """Return whether a job that could not start, whomever it preempted, still cannot, where no nodes have been freed since.
+
+        What has started meanwhile can be preempted on the nodes that were idle.
+        """
+        known = before.get(self._kind_of[head.id]) is head and self._blocked_at[head.id] == head.queue_order
+        return known and not self._some_leave and self._memory is None
+
     def _begin_cycle(self) -> None:
         view = self._view
         self._decisions, self._heads, self._claimed, self._is_planned = [], {}, set(), False
@@ -149,7 +172,8 @@ class PVEasyRun:
         else:
             self._idle = IdlePools(self._pools, view.idle_nodes)
             self._free = [*self._idle.counts()]
-        leaving = [each for each in self._load.values() if each.stopping]
+        leaving = [each for each in self._load.values() if each.stopping] if self._some_leave else []
+        self._some_leave = bool(leaving)
         if leaving:
             leaving.sort(key=lambda each: each.job.queue_order)
         self._leaving = [_Leaving(each.job, max(each.end, view.now), self._numbers(each.split)) for each in leaving]
@@ -192,6 +216,7 @@ class PVEasyRun:
             gang = view.running.get(job.id)
             if not stopping and gang is not None and gang.stopping:
                 self._load[job.id] = _Running(job, min(end, view.now + self._epilog(job)), split, stopping=True)
+                self._some_leave = True
 
     def _epilog(self, job: QueuedJob) -> int:
         return 0 if self._occupied is None else self._occupied(job, job.nodes)[1]
@@ -334,6 +359,7 @@ class PVEasyRun:
         mode = self._mode if self._saves(gang, head) else "kill"
         load = self._load[gang.job.id]
         self._load[gang.job.id] = load._replace(end=self._view.now + self._to_leave(gang.job, mode), stopping=True)
+        self._some_leave = True
         return preempt(gang.job, mode)
 
     def _saves(self, gang: RunningJob, head: QueuedJob) -> bool:
@@ -432,6 +458,9 @@ class PVEasyRun:
         fitting = behind
         if not self._alike:
             fitting = [job for job in behind if split_of(self._free, job.nodes, self._ways(job)) is not None]
+        if len(fitting) == 1 and not self._explain:
+            self._starts_now(fitting[0], _VENTURED)  # whether or not it is predicted to end by the reservations
+            return
         if not fitting:
             return
         self._require_plan()

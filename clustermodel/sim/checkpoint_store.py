@@ -1,9 +1,9 @@
 """The checkpoint store, where the images of gangs are written and read.
 
 Gangs share its bandwidth, or have it one after the other, by the strategies of Herault et al. 2018
-(:attr:`CheckpointStore.writers <clustermodel.machine.machine.CheckpointStore.writers>`).  Where transfers take constant times,
-each task has a bandwidth of its own, and the store takes a limited number of tasks at a time (Q of Zhang et al. 2003, section
-5.4).
+(:attr:`CheckpointStore.writers <clustermodel.machine.checkpoints.CheckpointStore.writers>`).  Where transfers take constant
+times, each task has a bandwidth of its own, and the store takes a limited number of tasks at a time (Q of Zhang et al. 2003,
+section 5.4).
 """
 
 from collections.abc import Callable, Iterable

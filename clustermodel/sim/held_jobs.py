@@ -13,10 +13,12 @@ from clustermodel.plans.by_node import ANY, Layout
 from clustermodel.sim.events import AlarmClock
 from clustermodel.sim.job_process import JobInSystem, progress
 from clustermodel.sim.rules import Rule
-from clustermodel.site.site import BITS, Concerns, Facts, Limits, Site
+from clustermodel.site.concerns import Concerns, Facts
+from clustermodel.site.limits import BITS, Limits
+from clustermodel.site.site import Site
 from clustermodel.ticks import NEVER
+from clustermodel.workload.dependencies import Singletons
 from clustermodel.workload.job import DEPENDENCIES
-from clustermodel.workload.table import Singletons
 
 if TYPE_CHECKING:
     from clustermodel.sim.simulation import RunContext

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clustermodel.machine.machine import Machine, has_features
+from clustermodel.machine.machine import Machine
 from clustermodel.machine.node_set import NodeSet, as_mask, from_mask
+from clustermodel.machine.node_type import has_features
 from clustermodel.sim.partitions import ANYWHERE, NO_LIFTING, Lifting, Partitions, Place, place_in
 from clustermodel.validation import to_kib
 from clustermodel.workload.job import Demands, JobRow

@@ -43,7 +43,7 @@ from clustermodel.sim.unreported_ends import UnreportedEnds
 from clustermodel.ticks import LAST_TICK, to_seconds
 from clustermodel.workload.job import NO_DEMANDS, Demands, JobRow
 from clustermodel.workload.speedup import LINEAR, Speedup
-from clustermodel.workload.streams import Follower, JobsWithFeedback
+from clustermodel.workload.streams_of_run import Follower, JobsWithFeedback
 
 if TYPE_CHECKING:
     from clustermodel.sim.time_sharing.shared_nodes import TimeSharing
@@ -160,8 +160,8 @@ def simulate(
 ) -> Outcome:
     """Run ``policy`` on ``machine`` until every job of every stream has ended.
 
-    Streams are in order of submission, and merge.  Of :class:`~clustermodel.workload.streams.JobsWithFeedback`, jobs that
-    follow others are submitted after these have completed.  ``rng`` is the policy's random stream, ``failure_rng`` that of
+    Streams are in order of submission, and merge.  Of :class:`~clustermodel.workload.streams_of_run.JobsWithFeedback`, jobs
+    that follow others are submitted after these have completed.  ``rng`` is the policy's random stream, ``failure_rng`` that of
     failures, by default with seed 0; ``explain``, ``fidelity``, ``events`` and ``history`` are those of
     :class:`~clustermodel.experiment.scenario.Scenario`; ``progress`` is called now and then with the number of jobs submitted
     since the last call.  ``held`` keeps jobs from the queue and ``order`` the queue in order, by the rules of a site;

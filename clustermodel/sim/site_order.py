@@ -13,7 +13,8 @@ from clustermodel.sim.events import Clock
 from clustermodel.sim.job_process import JobInSystem
 from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.rules import Rule
-from clustermodel.site.site import PARENT, Facts, FairShare, Multifactor, account_paths
+from clustermodel.site.concerns import Facts
+from clustermodel.site.order import PARENT, FairShare, Multifactor, account_paths
 from clustermodel.ticks import to_ticks
 
 Leaf = tuple[str, str]  # an account and a user in it

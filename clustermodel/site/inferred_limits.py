@@ -19,6 +19,7 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.errors import counted
+from clustermodel.site.limits import EACH, SUBJECTS
 from clustermodel.site.recorded_schedule import (
     FEWEST,
     LEAST_WAIT_S,
@@ -27,14 +28,13 @@ from clustermodel.site.recorded_schedule import (
     RecordedSchedule,
     steps,
 )  # fmt: skip
-from clustermodel.site.site import EACH, SUBJECTS
 
 SHARE_EXPLAINED: Final = 0.1
 """Of the unexplained waiting time of some jobs, the least share that a limit must explain; reservations explain others."""
 SHARE_PROMPT: Final = 0.5
 """Of the jobs that a limit kept waiting, the least share that started soon after one of theirs ended."""
 KINDS: Final = ("running_jobs", "nodes")
-"""Kinds of limits of jobs together that are looked for: fields of :class:`~clustermodel.site.site.Limits`."""
+"""Kinds of limits of jobs together that are looked for: fields of :class:`~clustermodel.site.limits.Limits`."""
 CHANCE: Final = 0.001
 """The most likely that something may be that is taken for a rule, if it is none."""
 CLASSES: Final = ("partition", "qos", "queue")

@@ -8,8 +8,10 @@ from typing import Any, Final, NamedTuple
 from clustermodel.site.inferred_limits import CLASSES, limits_of_each_job, limits_together
 from clustermodel.site.inferred_priorities import priorities
 from clustermodel.site.inferred_windows import Window, idle_windows
+from clustermodel.site.limits import Limits
+from clustermodel.site.order import Multifactor
 from clustermodel.site.recorded_schedule import InferredRule, RecordedSchedule
-from clustermodel.site.site import Limits, Multifactor, Site
+from clustermodel.site.site import Site
 from clustermodel.workload.table import Workload
 
 MOST_LINES: Final = 10

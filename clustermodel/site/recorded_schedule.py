@@ -12,7 +12,8 @@ from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.errors import SpecificationError
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.job import UNSET
-from clustermodel.workload.table import NAMED_COLUMNS, SUSPENDED, WAIT, Workload
+from clustermodel.workload.job_columns import NAMED_COLUMNS, SUSPENDED, WAIT
+from clustermodel.workload.table import Workload
 
 FEWEST: Final = 20
 """Jobs that a rule must have concerned."""
@@ -26,7 +27,7 @@ class InferredRule(NamedTuple):
     """A rule of a site that a log shows, and how it shows it."""
 
     kind: str
-    """A field of :class:`~clustermodel.site.site.Limits`, or ``"priority"``."""
+    """A field of :class:`~clustermodel.site.limits.Limits`, or ``"priority"``."""
     of: str
     """``"user"``, ``"account"`` and so on: a field of ``Limits`` too."""
     who: str

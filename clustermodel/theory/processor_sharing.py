@@ -30,7 +30,7 @@ from clustermodel.errors import SpecificationError
 from clustermodel.validation import choice, require, require_number, require_whole
 
 CHARGES = ("on-change", "every-slice")
-"""When a context switch is charged, the names of :class:`~clustermodel.machine.machine.ContextSwitch`."""
+"""When a context switch is charged, the names of :class:`~clustermodel.machine.context_switch.ContextSwitch`."""
 
 
 def generalized_ps_mean_slowdown(load: float, rates: npt.ArrayLike) -> float:

@@ -182,7 +182,7 @@ class Job:
     restart_s: float | None = None
     checkpoint_interval_s: float | None = None
     """How long this job executes between two periodic checkpoints, seconds; for machines with
-    :attr:`Checkpointing.interval_s <clustermodel.machine.machine.Checkpointing.interval_s>`."""
+    :attr:`Checkpointing.interval_s <clustermodel.machine.checkpoints.Checkpointing.interval_s>`."""
     context_switch_s: float | None = None
     """How long a context switch of its gang takes, seconds."""
     startup_s: float | None = None
@@ -192,17 +192,17 @@ class Job:
     account: str | None = None
     """Names, for the rules of a site and for groups of results."""
     partition: str | None = None
-    """The partition in which it runs, by :attr:`Partition.name <clustermodel.machine.machine.Partition.name>`, or several,
+    """The partition in which it runs, by :attr:`Partition.name <clustermodel.machine.partition.Partition.name>`, or several,
     ``"short,long"``: it runs in the first in which it can start, in the order of their priorities, of equal ones as named."""
     qos: str | None = None
     job_name: str | None = None
     node_type: str | None = None
-    """The type of all its nodes, by :attr:`NodeType.name <clustermodel.machine.machine.NodeType.name>`, or several:
+    """The type of all its nodes, by :attr:`NodeType.name <clustermodel.machine.node_type.NodeType.name>`, or several:
     ``"a100,v100"``."""
     features: str | None = None
     """Features required of each of its nodes: ``"ib&avx512"`` both, ``"a100|v100"`` either."""
     reservation: str | None = None
-    """Whose nodes it may have, by :attr:`Reservation.name <clustermodel.machine.machine.Reservation.name>`; or several."""
+    """Whose nodes it may have, by :attr:`Reservation.name <clustermodel.machine.reservation.Reservation.name>`; or several."""
     processors_per_node: int | None = None
     """How many of its processors (``nodes``, where nodes have several) each of its nodes must have."""
     max_nodes_used: int | None = None

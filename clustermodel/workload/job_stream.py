@@ -25,9 +25,11 @@ from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import KIB_PER_GIB, LARGEST_GIB, LARGEST_WHOLE, LONGEST_S, MOST_JOBS, Checked, positive, require
 from clustermodel.workload.distributions import CHUNK, BySize, Distribution, draw, require_weight
 from clustermodel.workload.distributions import require_distribution as distribution
-from clustermodel.workload.estimates import EstimateModel, FactorEstimates, require_estimate_model
+from clustermodel.workload.estimate_models import EstimateModel, FactorEstimates, require_estimate_model
 from clustermodel.workload.job import UNSET
-from clustermodel.workload.table import PRECEDING, THINK, Provenance, Workload, table_of
+from clustermodel.workload.job_columns import PRECEDING, THINK, table_of
+from clustermodel.workload.provenance import Provenance
+from clustermodel.workload.table import Workload
 
 HOUR_S: Final = 3600.0
 DAY_S: Final = 24 * HOUR_S

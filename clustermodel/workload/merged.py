@@ -15,19 +15,11 @@ import numpy as np
 from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.workload.job import NUMBERS, UNSET
+from clustermodel.workload.job_columns import NAMED_COLUMNS, PRECEDING, RECORDED_COLUMNS, STREAM, THINK, table_of
 from clustermodel.workload.job_stream import RANDOM_NUMBERS, JobStream, draw_streams
-from clustermodel.workload.streams import JobStreams
-from clustermodel.workload.table import (
-    NAMED_COLUMNS,
-    PRECEDING,
-    RECORDED_COLUMNS,
-    STREAM,
-    THINK,
-    JobSource,
-    Provenance,
-    Workload,
-    table_of,
-)
+from clustermodel.workload.provenance import Provenance
+from clustermodel.workload.streams_of_run import JobStreams
+from clustermodel.workload.table import JobSource, Workload
 
 if TYPE_CHECKING:
     import pandas as pd

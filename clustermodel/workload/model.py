@@ -23,9 +23,12 @@ from clustermodel.text.tables import Place, made
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import LONGEST_S, require, require_jobs, require_number, require_whole
 from clustermodel.workload.distributions import HyperErlang
+from clustermodel.workload.job_columns import table_of
 from clustermodel.workload.phi import PHI
+from clustermodel.workload.provenance import Provenance
+from clustermodel.workload.remembered import remembered
 from clustermodel.workload.shipped import shipped_model, shipped_models
-from clustermodel.workload.table import Provenance, Workload, remembered, table_of
+from clustermodel.workload.table import Workload
 from clustermodel.workload.transforms import LoadScale
 
 RUN_TIME_FACTORS: Final = (1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8)

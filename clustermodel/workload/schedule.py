@@ -17,7 +17,7 @@ from clustermodel.errors import TraceError
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import flag
 from clustermodel.workload import swf
-from clustermodel.workload.table import Provenance
+from clustermodel.workload.provenance import Provenance
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -37,9 +37,11 @@ from clustermodel.errors import TraceError, counted, quoted, shown, visible
 from clustermodel.text.files import LONGEST_LINE, text_blocks, without_compression, write_file
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
-from clustermodel.workload import table as extras
+from clustermodel.workload import job_columns as extras
 from clustermodel.workload.job import NUMBERS, SINGLETON, UNSET, JobRow, row_of
-from clustermodel.workload.table import MEMORY, Provenance, Recipe, Workload, table_of
+from clustermodel.workload.job_columns import table_of
+from clustermodel.workload.provenance import MEMORY, Provenance, Recipe
+from clustermodel.workload.table import Workload
 from clustermodel.workload.transforms import (
     ID,
     SELECTED,

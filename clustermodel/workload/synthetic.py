@@ -14,8 +14,11 @@ from clustermodel.arrays import dot
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LONGEST_S, require_jobs, require_number, require_whole
+from clustermodel.workload.job_columns import table_of
 from clustermodel.workload.phi import PHI, phi_factors
-from clustermodel.workload.table import Provenance, Workload, remembered, table_of
+from clustermodel.workload.provenance import Provenance
+from clustermodel.workload.remembered import remembered
+from clustermodel.workload.table import Workload
 
 DAY_S = 86_400.0
 LONGEST_RUN_S = 36 * 3600.0

@@ -1,386 +1,71 @@
-"""The workload as an in-memory table, with its provenance: the source, how it was made, and jobs dropped or repaired.
-
-Columns that few workloads have stand beside the table of :class:`~clustermodel.workload.job.JobRow`, so that workloads without
-them cost nothing: the stream of a job, the job that its submission depends on, and what an accounting log has recorded of it.
-"""
+"""The workload: the jobs of a run as a table in memory."""
 
 from __future__ import annotations
 
-import copy
-import logging
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial, wraps
-from graphlib import CycleError, TopologicalSorter
-from time import perf_counter
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, runtime_checkable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray, distinct, dot
-from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, shown, visible
+from clustermodel.errors import SpecificationError, counted, quoted, shown
 from clustermodel.text.formatting import duration, html_fields
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import (
-    KIB_PER_GIB,
     LONGEST_S,
     choice,
     default_used,
-    flag,
     require,
     require_gib,
-    require_seconds,
     require_whole,
     to_kib,
 )
 from clustermodel.workload import transforms
+from clustermodel.workload.data_frame import frame_of, jobs_of_frame
+from clustermodel.workload.demand_columns import DEMANDED, columns_of_demands, demand_of
+from clustermodel.workload.dependencies import require_an_order, require_no_circle
 from clustermodel.workload.job import (
-    COSTS,
     DEPENDENCIES,
-    FLAGS,
     LEAST,
     LEAST_TICKS,
     MALLEABLE,
     MOST,
     NAMES,
     NUMBERS,
-    RESIZE,
-    SHAPE,
-    SINGLETON,
     SIZES,
     UNSET,
     Demand,
     Job,
     JobRow,
-    JobShape,
-    OwnCosts,
-    Sizes,
-    demands_of,
     problem_of,
     row_of,
+)
+from clustermodel.workload.job_columns import (
+    EXTRA_COLUMNS,
+    NAMED_COLUMNS,
+    NODE_COUNT,
+    PRECEDING,
+    RECORDED_COLUMNS,
+    STREAM,
+    THINK,
+    WAIT,
 )
 from clustermodel.workload.malleable import Malleable
 from clustermodel.workload.phi import PHI, phi_factors
 from clustermodel.workload.placements import GivenPlacements, NodeLists, checked_placements
+from clustermodel.workload.provenance import ESTIMATES, KEEP, MEMORY, SCALE, SHAPES, Provenance, Recipe, Source
 from clustermodel.workload.transforms import ID, RESAMPLE, SUBMIT, USER, JobFilter, LoadScale, Unit
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Singletons = Mapping[int, tuple[tuple[str, str], bool]]
-"""In order of submission, user and name of jobs of which some wait for all before them, by number, and whether the job does."""
 
-_log = logging.getLogger(__name__)
-
-STREAM, PRECEDING, THINK = EXTRA_COLUMNS = ("stream", "preceding", "think")
-"""Position of the job's label in ``streams``; number of the job on whose completion the submission depends; ticks from that
-completion to the submission.  ``UNSET`` where a job has no value."""
-ACCOUNT, PARTITION, QOS, QUEUE, JOB_NAME, *_ = NAMED_COLUMNS = (
-    "account", "partition", "qos", "queue", "job_name", "node_type", "features",
-    "reservation",
-)  # fmt: skip
-"""Recorded columns whose numbers stand for names."""
-WAIT, SUSPENDED, HELD, REQUEUES, ARRAY, ARRAY_LIMIT, NODE_COUNT, CORES, GPUS, *_ = RECORDED_COLUMNS = (
-    "wait", "suspended", "held", "requeues", "array", "array_limit", "node_count", "cores", "gpus", *SHAPE, SINGLETON,
-    *SIZES, *COSTS, *NAMED_COLUMNS,
-)  # fmt: skip
-"""What an accounting log records of a job, on which no schedule depends unless a site says so: ticks, of the wait also those
-in which it was not eligible (dependencies, holds, begin times); numbers of run attempts before this one, of its job array, if
-that has a limit, and of tasks of it that may run at a time; nodes, cores, GPUs; the shape of the job, whether it waits for
-others of its name, between which sizes it may change, and costs of its own, which a run respects; numbers of names."""
-_OF_TICKS: Final = (RESIZE, *COSTS)
-_DEMANDED: Final = (*SHAPE, SINGLETON, *SIZES, *COSTS)
-"""Columns of what jobs demand beside names."""
-
-_OF_FRAME: Final = {
-    "job": "id", "submit_s": "submit", "nodes": "nodes", "run_s": "run", "estimate_s": "estimate", "user": "user",
-    "group": "group", "priority": "priority", "status": "status", "stream": STREAM, "memory_gib": "memory",
-    "checkpoint_s": "checkpoint", "restart_s": "restart", "checkpoint_interval_s": "checkpoint_interval",
-    "preceding": PRECEDING, "think_time_s": THINK,
-    **{f"{name}_s" if name in (WAIT, SUSPENDED, HELD, *_OF_TICKS) else name: name for name in RECORDED_COLUMNS},
-}  # fmt: skip
-"""Columns of a table in pandas, in order, and the columns that they are: seconds (``_s``), GiB (``_gib``) or whole numbers."""
-RECORDED_FIELDS: Final = tuple(column for column, name in _OF_FRAME.items() if name in RECORDED_COLUMNS)
 _KEPT: Final = ("name", "provenance", "machine_nodes", "extra", "streams", "names", "dependencies", "placed")
-_NEEDED: Final = ("submit_s", "nodes", "run_s")
-NAMES_OF_NUMBERS: Final = {"user": "user_name", "group": "group_name"}
-"""Columns of numbers that may have names beside them, and the columns of these."""
-COLUMNS_OF_JOBS: Final = (*_NEEDED, *(name for name in _OF_FRAME if name not in _NEEDED), *NAMES_OF_NUMBERS.values())
-"""The columns of a table that :meth:`Workload.from_frame` knows."""
 _TIMES: Final = [NUMBERS.index(name) for name in LEAST_TICKS]
-_MOST_NUMBERS: Final = 1_000_000  # of users that have names
 _CHUNK: Final = 4096  # rows converted at a time, so that a million jobs are never a million Python objects at once
-
-
-def _require_an_order(ids: IntArray, preceding: IntArray) -> None:
-    """Refuse jobs of which each waits for another one, so that none would ever be submitted."""
-    order, none = np.argsort(ids), len(ids)
-    before = np.where(preceding == UNSET, none, order[np.searchsorted(ids, preceding, sorter=order).clip(max=none - 1)])
-    ancestor = np.append(before, none)
-    for _ in range(len(ids).bit_length()):  # each step doubles how far an ancestor is away
-        ancestor = ancestor[ancestor]
-    if (circular := np.flatnonzero(ancestor[:-1] != none)).size:
-        raise SpecificationError(
-            f"preceding: job {ids[circular[0]]} would wait for itself, through the jobs before it; "
-            "each chain of preceding jobs must begin with a job that has none"
-        )
-
-
-def require_no_circle(dependencies: IntArray, singletons: Singletons = MappingProxyType({})) -> None:
-    """Refuse jobs of which each waits for another one, so that none would ever start."""
-    graph: dict[Any, list[Any]] = {}
-    for job, _, other in dependencies.tolist():
-        graph.setdefault(job, []).append(other)
-    until: dict[tuple[str, str], str] = {}  # user and name -> what stands for all their jobs so far
-    for job, (group, alone) in singletons.items():
-        so_far = [until[group]] if group in until else []
-        if alone:
-            graph.setdefault(job, []).extend(so_far)
-        until[group] = f"until {job}"
-        graph[until[group]] = [job, *so_far]
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as problem:
-        jobs = ", ".join(str(job) for job in problem.args[1] if not isinstance(job, str))
-        raise SpecificationError(
-            f"dependencies: jobs {jobs} wait for each other; a chain of jobs must begin somewhere"
-        ) from None
-
-
-def _refused(message: str) -> SpecificationError:
-    return SpecificationError(f"Workload.from_frame: {message}")
-
-
-def _require_columns(frame: pd.DataFrame) -> None:
-    for column in _NEEDED:
-        if column not in frame.columns:
-            raise _refused(f"column {column!r} is missing; {', '.join(_NEEDED)} are needed")
-    for column in frame.columns:
-        if column not in COLUMNS_OF_JOBS:
-            hint = did_you_mean(str(column), COLUMNS_OF_JOBS)
-            raise _refused(f"column {quoted(column)} is not known{hint}; it must be one of {', '.join(COLUMNS_OF_JOBS)}")
-    if frame.columns.has_duplicates:
-        raise _refused("two columns have the same name; each must be given once")
-    of_sizes = ((column, MALLEABLE) for column in ("min_nodes", "max_nodes", "resize_s"))
-    for column, other in (("preceding", "job"), ("think_time_s", "preceding"), *of_sizes):
-        if column in frame and other not in frame:
-            raise _refused(f"column {other!r} is missing; {column!r} needs it")
-    if STREAM in frame and (missing := np.flatnonzero(frame[STREAM].isna())).size:
-        raise _refused(f"row {missing[0]}: stream: it is missing; it must be a label")
-
-
-def names_in_a_row(names: Mapping[int, str]) -> tuple[str, ...]:
-    """Return the names of the numbers 1, 2, ..., the number itself where one has none; no names if a number is too large."""
-    last = max(names, default=0)
-    return tuple(names.get(number, str(number)) for number in range(1, last + 1)) if last <= _MOST_NUMBERS else ()
-
-
-def _names_apart(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with texts of the columns of users and groups in columns of names."""
-    for column, label in NAMES_OF_NUMBERS.items():
-        if column not in frame or label in frame or frame[column].dtype.kind in "biuf":
-            continue
-        if frame[column].map(lambda value: isinstance(value, str)).any():
-            frame = frame.rename(columns={column: label})
-    return frame
-
-
-def _with_names(frame: pd.DataFrame, numbers: IntArray, column: str) -> tuple[IntArray, tuple[str, ...]]:
-    """Return the numbers of users or groups and the names of 1, 2, ..., given in a column of names."""
-    import pandas as pd
-
-    label = NAMES_OF_NUMBERS[column]
-    texts = frame[label].astype(object).map(str, na_action="ignore")
-    if column not in frame:
-        codes, unique = pd.factorize(texts)
-        return np.where(codes < 0, UNSET, codes + 1), tuple(unique)
-    pairs = {
-        (number, text) for number, text in zip(numbers.tolist(), texts, strict=True) if number > 0 and isinstance(text, str)
-    }
-    names = dict(pairs)
-    if len(names) < len(pairs):
-        raise _refused(f"{label}: a number in the column {column!r} has two names; each must have one")
-    return numbers, names_in_a_row({number: text for number, text in names.items() if text != str(number)})
-
-
-def _column(frame: pd.DataFrame, column: str) -> IntArray:
-    """Return a column in ticks, KiB or whole numbers, -1 where the table has no value (0 for some)."""
-    missing = 0 if column in ("estimate_s", "priority", "think_time_s") else UNSET
-    values = np.full(len(frame), missing, dtype=np.int64)
-    if column not in frame or column in (STREAM, *NAMED_COLUMNS):
-        return values
-    check: Callable[[str, Any], float] = _whole
-    unit = 1
-    if column.endswith("_s"):
-        check = partial(require_seconds, positive=column in ("run_s", "checkpoint_interval_s"))
-        unit = TICKS_PER_SECOND
-    elif column.endswith("_gib"):
-        check, unit = require_gib, KIB_PER_GIB
-    elif column in FLAGS:
-        check = _flag
-    present = np.ones(len(frame), dtype=bool) if column in (*_NEEDED, "job") else frame[column].notna().to_numpy()
-    given = enumerate(frame[column].tolist())
-    checked = [check(f"Workload.from_frame: row {row}: {column}", value) * unit for row, value in given if present[row]]
-    values[present] = np.rint(checked)
-    return values
-
-
-def _flag(name: str, value: Any) -> int:
-    return UNSET if value == UNSET else flag(name, bool(value) if value in (0, 1) else value)
-
-
-def _numbers_of(demand: Demand) -> dict[str, int]:
-    """Return what a job demands as the columns ``_DEMANDED``."""
-    shape, sizes = demand.shape or JobShape(), demand.sizes
-    least, most, resize = sizes or Sizes()
-    flags = (demand.singleton, sizes is not None)
-    per_node, most_nodes, whole, singleton, malleable = (int(number) or UNSET for number in (*shape, *flags))
-    numbers = (per_node, most_nodes, whole, singleton, malleable, least, most, resize, *demand.costs)
-    return dict(zip(_DEMANDED, numbers, strict=True))
-
-
-def _demand_of(numbers: Mapping[str, int], names: Mapping[str, str]) -> Demand | None:
-    """Return what jobs demand that have these numbers and names; ``None`` if that is nothing."""
-    per_node, most_nodes, whole = (max(numbers.get(name, 0), 0) for name in SHAPE)
-    shape = JobShape(per_node, most_nodes, whole > 0)
-    sizes = Sizes(*(numbers.get(name, UNSET) for name in SIZES[1:])) if numbers.get(MALLEABLE, UNSET) > 0 else None
-    demand = Demand(
-        **names,
-        shape=shape if any(shape) else None,
-        singleton=numbers.get(SINGLETON, UNSET) > 0,
-        sizes=sizes,
-        costs=OwnCosts(*(numbers.get(name, UNSET) for name in COSTS)),
-    )
-    return None if demand == Demand() else demand
-
-
-def _columns_of(rows: Sequence[JobRow]) -> tuple[dict[str, IntArray], dict[str, tuple[str, ...]]]:
-    """Return what rows demand as columns, none if nothing, and the names that numbers in them stand for."""
-    number_of = {demand: number for number, demand in enumerate(demands_of(rows))}
-    if number_of.keys() <= {None}:
-        return {}, {}
-    which = np.array([number_of[row.demand] for row in rows])
-    demands = [demand or Demand() for demand in number_of]
-    numbers, codes, names = [_numbers_of(demand) for demand in demands], dict[str, list[int]](), dict[str, tuple[str, ...]]()
-    for name in _DEMANDED:
-        codes[name] = [of_demand[name] for of_demand in numbers]
-    for name in NAMES:
-        texts = [getattr(demand, name) for demand in demands]
-        names[name] = tuple(dict.fromkeys(text for text in texts if text is not None))
-        code_of = {None: UNSET} | {text: code for code, text in enumerate(names[name], start=1)}
-        codes[name] = [code_of[text] for text in texts]
-    columns = {name: np.array(of_demands)[which] for name, of_demands in codes.items() if set(of_demands) != {UNSET}}
-    return columns, {name: known for name, known in names.items() if known}
-
-
-def _whole(name: str, value: Any) -> int:
-    return require_whole(name, int(value) if isinstance(value, float) and value.is_integer() else value)
-
-
-Source = Literal["trace", "model", "synthetic", "job_stream", "job_streams", "merge"]
-"""What makes the jobs: a trace file, a workload model, ``synthetic_workload``, one or several ``JobStream``, or ``merge``."""
-KEEP: Final = "keep"
-SCALE: Final = "scale"
-ESTIMATES: Final = "estimates"
-MEMORY: Final = "default_memory_gib"
-SHAPES: Final = "recorded_shapes"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recipe:
-    """How a workload was made, so that it can be made again; workloads of rows have none."""
-
-    source: Source
-    arguments: Mapping[str, Any]  # of the function, by name
-    name: str
-    machine_nodes: int | None  # like the name, as the function has given it; it may have been changed since
-    steps: tuple[tuple[str, object], ...] = ()
-    """Transformations, in order: ``keep`` with a filter, ``scale`` with factors, ``estimates`` with the arguments of the phi
-    model or ``None`` for the run times, ``default_memory_gib`` with an amount, ``recorded_shapes`` with ``True``, ``malleable``
-    with a rule, ``resample`` with what is drawn."""
-
-
-JOBS: Final = "jobs"  # key of ImportReport.counts for the lines that gave jobs
-_PLURAL: Final = re.compile(r"^((?:\w+ )?(?:break|component|header|job|line|message|record|step))s\b")
-
-
-def counts_in_words(counts: Mapping[str, int]) -> str:
-    """Return ``"4,100 jobs, 1 step, 65 never started"``."""
-    singular = {reason: _PLURAL.sub(r"\1", reason) for reason, count in counts.items() if count == 1}
-    return ", ".join(f"{count:,} {singular.get(reason, reason)}" for reason, count in counts.items())
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImportReport:
-    """How each line of an accounting log was used; ``print`` it, or read its fields."""
-
-    source: str
-    """File name."""
-    format: str
-    """Kind of log that was recognised, as ``sacct with a header line``."""
-    lines: int
-    counts: Mapping[str, int]
-    """Number of lines by use, ``jobs`` first; they sum to ``lines``."""
-    jobs: int
-    """Number of jobs of the workload: more than lines where a line describes several tasks of a job array."""
-    unit: str
-    """The unit counted as a node of the workload: ``nodes``, ``cores`` or ``gpus``."""
-    remarks: tuple[str, ...] = ()
-    """How the unit and the size of the machine were found, and other choices based on the log."""
-    examples: tuple[str, ...] = ()
-    """The first damaged lines, as ``file:line: what is wrong``."""
-    named_nodes: int = 0
-    """Number of nodes that the log names."""
-
-    def texts(self) -> list[str]:
-        """Return the counts (``4,285 lines: 4,100 jobs, 120 steps``), the remarks, the first damaged lines."""
-        return [f"{counted(self.lines, 'line')}: {counts_in_words(self.counts)}", *self.remarks, *self.examples]
-
-    def __str__(self) -> str:
-        return visible("\n".join((f"{self.source}: {self.format}", *self.texts())), keep="\n")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Provenance:
-    """Where a workload came from.  The counters grow while a stream is read."""
-
-    source: str
-    """File name, or the generator and its seed."""
-    options: Mapping[str, object] = field(default_factory=dict)
-    """Options with which it was read or made."""
-    header: Mapping[str, str] = field(default_factory=dict)
-    """SWF header comments; values of repeated keys are joined with newlines."""
-    dropped: Counter[str] = field(default_factory=Counter)
-    """Number of jobs left out, by reason."""
-    repaired: Counter[str] = field(default_factory=Counter)
-    """Number of jobs with a value filled in or corrected, by reason."""
-    partial: Counter[str] = field(default_factory=Counter)
-    """Number of partial executions read (SWF status 2 to 4), by whether the file has a line of the whole job too."""
-    notes: tuple[str, ...] = ()
-    """Further remarks on the jobs, a line each."""
-    report: ImportReport | None = None
-    """The use of each line of the accounting log that the jobs come from; ``None`` for any other source."""
-
-    @property
-    def unit(self) -> str:
-        """What a node of the jobs stands for, in the singular: ``"node"``, or the ``"core"`` or ``"GPU"`` that a log counts."""
-        return {"cores": "core", "gpus": "GPU"}.get(str(self.options.get("unit")), "node")
-
-    def lines(self) -> list[str]:
-        """Return what an import reports, notes, and a line per reason of drops and repairs and kind of partial executions."""
-        lines = [*(() if self.report is None else self.report.texts()), *self.notes]
-        for what, verb, counts in (
-            ("job", "dropped", self.dropped),
-            ("job", "repaired", self.repaired),
-            ("partial execution", "read", self.partial),
-        ):
-            lines += [f"{counted(count, what)} {verb}: {reason}" for reason, count in sorted(counts.items())]
-        return lines
 
 
 @runtime_checkable
@@ -401,15 +86,6 @@ class JobSource(Protocol):
 
     def rows(self) -> Iterator[JobRow]:
         """Yield the jobs in order of submission; a new iterator at each call."""
-
-
-def table_of(**columns: npt.ArrayLike) -> IntArray:
-    """Return a table of the columns ``NUMBERS``, then others in the order given; missing priorities are 0, others -1."""
-    names = [*NUMBERS, *(name for name in columns if name not in NUMBERS)]
-    rows = np.full((len(np.asarray(columns["id"])), len(names)), UNSET, dtype=np.int64)
-    for name, values in {"priority": 0, **columns}.items():
-        rows[:, names.index(name)] = values
-    return rows
 
 
 class Workload:
@@ -457,7 +133,7 @@ class Workload:
         given: Any = rows if isinstance(rows, np.ndarray) else list(rows)
         demanded: Mapping[str, IntArray] = {}
         if isinstance(given, list) and all(isinstance(row, JobRow) for row in given):
-            demanded, of_demands = _columns_of(given)
+            demanded, of_demands = columns_of_demands(given)
             names = {**(names or {}), **of_demands}
             given = [row[:-1] for row in given]
         self.extra = (*extra, *demanded)
@@ -485,7 +161,7 @@ class Workload:
         if PRECEDING in extra:
             preceding = table[:, self._places[PRECEDING]]
             preceding[~np.isin(preceding, ids)] = UNSET
-            _require_an_order(table[:, ID], preceding)
+            require_an_order(table[:, ID], preceding)
         table.setflags(write=False)
         self.table: IntArray = table
         """The rows, and beside them the columns ``extra``, read-only."""
@@ -513,38 +189,7 @@ class Workload:
             SpecificationError: a column is missing or unknown, or a value is not allowed; the message names the row's
                 position, from 0.
         """
-        import pandas as pd
-
-        if not isinstance(frame, pd.DataFrame):
-            raise _refused(f"{quoted(frame)} is not allowed; it must be a pandas.DataFrame")
-        _require_columns(frame)
-        frame = _names_apart(frame)
-        columns = {name: _column(frame, column) for column, name in _OF_FRAME.items()}
-        columns["run"] = np.maximum(1, columns["run"])
-        columns["estimate"] = np.where(columns["estimate"] > 0, columns["estimate"], columns["run"])
-        interval = columns["checkpoint_interval"]
-        columns["checkpoint_interval"] = np.where(interval == 0, 1, interval)  # less than a tick
-        if "job" not in frame:
-            columns["id"][np.argsort(columns["submit"], kind="stable")] = np.arange(1, len(frame) + 1)
-        preceding = columns[PRECEDING]
-        if (unknown := np.flatnonzero((preceding != UNSET) & ~np.isin(preceding, columns["id"]))).size:
-            raise _refused(
-                f"row {unknown[0]}: preceding: there is no job {preceding[unknown[0]]}; it must be the number of a job of the "
-                "table, or -1"
-            )
-        names: dict[str, tuple[str, ...]] = {STREAM: ()}
-        for label in (STREAM, *NAMED_COLUMNS):
-            if label in frame:
-                codes, texts = pd.factorize(frame[label].astype(str if label == STREAM else object))
-                columns[label] = codes if label == STREAM else np.where(codes < 0, UNSET, codes + 1)
-                names[label] = tuple(map(str, texts))
-        for column, label in NAMES_OF_NUMBERS.items():
-            if label in frame:
-                columns[column], names[column] = _with_names(frame, columns[column], column)
-        extra = [name for column, name in _OF_FRAME.items() if column in frame and name not in NUMBERS]
-        if PRECEDING in extra and THINK not in extra:
-            extra.append(THINK)
-        table = table_of(**{column: columns[column] for column in (*NUMBERS, *extra)})
+        table, extra, names = jobs_of_frame(frame)
         streams = names.pop(STREAM)
         return cls(table, name=name, machine_nodes=machine_nodes, extra=extra, streams=streams, names=names)
 
@@ -611,7 +256,7 @@ class Workload:
 
         The latter has shape ``(jobs,)``; it is ``None`` where no job has any.  ``names`` are as of :meth:`rows`.
         """
-        numbers = [name for name in _DEMANDED if self.has(name)]
+        numbers = [name for name in DEMANDED if self.has(name)]
         texts = {name: self._labels(name) for name in names if name in self._places}
         if not (numbers or texts):
             return [None], None
@@ -622,7 +267,7 @@ class Workload:
         for kind in kinds[order].tolist():
             known = dict(zip((*numbers, *texts), kind, strict=True))
             named = {name: labels[known[name]] for name, labels in texts.items() if known[name] in labels}
-            demands.append(_demand_of(known, named))
+            demands.append(demand_of(known, named))
         return demands, np.argsort(order)[which.ravel()]
 
     def jobs(self) -> Iterator[Job]:
@@ -692,26 +337,7 @@ class Workload:
         ``resize_s``), own costs (``context_switch_s``, ``startup_s``, ``epilog_s``), and the names ``account``, ``partition``,
         ``qos``, ``queue``, ``job_name``, ``node_type``, ``features``; then ``user_name`` and ``group_name``.
         """
-        import pandas as pd
-
-        columns: dict[str, Any] = {}
-        for column, name in _OF_FRAME.items():
-            values, is_extra = self.column(name), name not in NUMBERS
-            if name not in NUMBERS[:9] and not (self.has(name) if is_extra else (values != UNSET).any()):
-                continue
-            if name == THINK:
-                values = np.where(self.column(PRECEDING) == UNSET, UNSET, values)
-            columns[column] = values
-            if name == STREAM:
-                columns[column] = pd.Categorical.from_codes(values, categories=pd.Index(self.streams))
-            elif name in NAMED_COLUMNS:
-                texts = pd.Index(self.names.get(name, ()))
-                columns[column] = pd.Categorical.from_codes(np.maximum(values - 1, -1), categories=texts)
-            elif column.endswith(("_s", "_gib")):
-                unit = TICKS_PER_SECOND if column.endswith("_s") else KIB_PER_GIB
-                columns[column] = np.where(values == UNSET, np.nan, values / unit)
-        columns |= {label: self.labels(name) for name, label in NAMES_OF_NUMBERS.items() if self.names.get(name)}
-        return pd.DataFrame(columns)
+        return frame_of(self)
 
     @property
     def has_feedback(self) -> bool:
@@ -965,66 +591,3 @@ def _random(seed: int, purpose: str) -> np.random.Generator:
     """Return random numbers that differ from those of other purposes with the same seed."""
     key = (crc32(purpose.encode()),)
     return np.random.default_rng(np.random.SeedSequence(require_whole("seed", seed, at_least=0), spawn_key=key))
-
-
-_Arguments = ParamSpec("_Arguments")
-MOST_KEPT: Final = 1_000_000  # jobs together; a job takes 80 bytes
-MOST_KEPT_WORKLOADS: Final = 1_000  # however small; looking through more would take longer than making them
-_kept: dict[object, Workload] = {}  # by function and arguments; the one used last comes last
-
-
-def remembered(make: Callable[_Arguments, Workload]) -> Callable[_Arguments, Workload]:
-    """Return a function, or a method of an immutable object, that keeps the workloads made last.
-
-    So the trials of an experiment do not make the same jobs for every policy.  1, 1.0 and ``True`` are different arguments.
-    """
-
-    @wraps(make)
-    def made(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Workload:
-        values = (*args, *(kwargs[name] for name in sorted(kwargs)))
-        key = (make, len(args), *sorted(kwargs), values, *map(type, values))
-        try:
-            workload = _kept.get(key)
-        except TypeError:  # an argument has no hash
-            return make(*args, **kwargs)
-        is_new = workload is None
-        if workload is None:
-            began = perf_counter()
-            workload = make(*args, **kwargs)
-            _log.info("made %s: %s jobs in %.2f s", workload.name, f"{len(workload):,}", perf_counter() - began)
-        _kept.pop(key, None)
-        _kept[key] = workload
-        while is_new and (len(_kept) > MOST_KEPT_WORKLOADS or sum(map(len, list(_kept.values()))) > MOST_KEPT):
-            _kept.pop(next(iter(_kept)), None)
-        return copy.copy(workload)  # with a name and provenance of its own; the table is shared
-
-    return made
-
-
-def trace_facts(workload: Workload, nodes: int | None) -> dict[str, object]:
-    """Return statistics of a workload as JSON values; times in seconds, percentiles as ``p50``."""
-    size, run, estimate = workload.column("nodes"), workload.seconds("run"), workload.seconds("estimate")
-    known, percentiles = workload.provenance, (0, 25, 50, 75, 90, 99, 100)
-    load = partial(workload.offered_load, nodes) if nodes and workload.span_s else lambda **_: None
-
-    def spread(values: np.ndarray) -> dict[str, float]:
-        return {f"p{p}": float(v) for p, v in zip(percentiles, np.percentile(values, percentiles), strict=True)}
-
-    return {
-        "trace": known.source,
-        "jobs": len(workload),
-        "users": len(distinct(workload.column("user"))),
-        "span_s": workload.span_s,
-        "machine_nodes": nodes,
-        "offered_load": load(kill_at_estimate=True),
-        "offered_load_without_killing": load(kill_at_estimate=False),
-        "jobs_wider_than_machine": int((size > nodes).sum()) if nodes else None,
-        "jobs_beyond_estimate": int((run > estimate).sum()),
-        "nodes": spread(size),
-        "run_s": spread(run),
-        "estimate_s": spread(estimate),
-        "estimate_over_run": spread(estimate / run),
-        **{name: dict(sorted(getattr(known, name).items())) for name in ("dropped", "repaired")},
-        "partial_executions": dict(sorted(known.partial.items())),
-        "header": dict(known.header),
-    }

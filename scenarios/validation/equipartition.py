@@ -7,7 +7,7 @@ All jobs are malleable between one node and all of them, resizes cost nothing, a
 * ``256 nodes, linear``: hyperexponential run times, M/G/1 under processor sharing (Kleinrock 1976).  It holds as far as shares
   are equal and no job waits: five jobs have 51 or 52 nodes each, and there are never 256.
 * ``4 nodes, Downey``: exponential work, a speedup of 2.9 on four nodes (Downey 1997, sigma = 1), and the birth-death process of
-  :func:`~clustermodel.theory.equipartition.equipartition_mean_response`.
+  :func:`~clustermodel.theory.equipartition_response.equipartition_mean_response`.
 
 A control variate is the mean response of the same jobs under processor sharing, computed directly, on one server as fast as all
 nodes with a job each: so equipartition is compared with processor sharing of the same jobs, whose mean is E[S] / (1 - rho).
@@ -18,7 +18,7 @@ nodes with a job each: so equipartition is compared with processor sharing of th
 from queueing_models import MEAN_S, SHAPES, column, mean_response_s, middle, model_jobs
 
 from clustermodel import DowneySpeedup, LinearSpeedup, Machine, Result, Scenario, Speedup, Validation, validate
-from clustermodel.theory.equipartition import equipartition_mean_response
+from clustermodel.theory.equipartition_response import equipartition_mean_response
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response, processor_sharing_responses
 
 DOWNEY = DowneySpeedup()

@@ -12,7 +12,7 @@ from queueing_models import MEAN_S, mean_response_s, mean_run_by_estimate
 
 from clustermodel import DowneySpeedup, Exponential, JobRow, Machine, Scenario, Validation, Workload, validate
 from clustermodel.experiment.scenario import random_stream
-from clustermodel.theory.equipartition import pair_mean_response
+from clustermodel.theory.equipartition_response import pair_mean_response
 from clustermodel.ticks import to_ticks
 
 SPEEDUP = DowneySpeedup(parallelism=2.0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from clustermodel import ContextSwitch, Scenario, Workload, make_policy
 from clustermodel.experiment import conformance
 from clustermodel.experiment.result import Result
-from clustermodel.machine.machine import CHARGES
+from clustermodel.machine.context_switch import CHARGES
 from clustermodel.policies.interface import Policy
 from clustermodel.recording.run_attempts import Status
 from clustermodel.sim.simulation import Fidelity

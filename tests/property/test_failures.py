@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from clustermodel import CheckpointStore
 from clustermodel.experiment.result import Result
+from clustermodel.machine.checkpoints import WRITERS
 from clustermodel.machine.failure import Failure
-from clustermodel.machine.machine import WRITERS
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 from clustermodel.validation import KIB_PER_GIB

@@ -8,7 +8,7 @@ import pytest
 from clustermodel import JobRow, Workload, synthetic_workload
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.job import NUMBERS, UNSET
-from clustermodel.workload.table import table_of
+from clustermodel.workload.job_columns import table_of
 from tests.conftest import refusal
 from tests.scripts import defined_in
 

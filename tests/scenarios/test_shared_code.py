@@ -10,7 +10,7 @@ import pytest
 import clustermodel
 import clustermodel as cm
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.workload.table import Provenance
+from clustermodel.workload.provenance import Provenance
 from tests.scripts import defined_in
 from tests.shared_data import trace_path
 

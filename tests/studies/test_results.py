@@ -10,8 +10,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from clustermodel import ContextSwitch, Machine, Scenario, Store, Study, compiled, crossover, sweep, synthetic_workload
+from clustermodel import ContextSwitch, Machine, Scenario, Store, Study, crossover, sweep, synthetic_workload
 from clustermodel.figures.tables import frame_table, study_notes
+from clustermodel.sim import compiled
 from tests.conftest import Finished
 from tests.studies.test_sweep import serial
 

@@ -165,7 +165,7 @@ def test_the_software_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_sources_of_commands_and_reports_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counting = ("clients.py", "report/measure_table.py", "sim/node_pool.py", "workload/models/a.json")
-    not_counting = ("cli/run.py", "report/html.py")
+    not_counting = ("cli/run_command.py", "report/html.py")
     for name in (*counting, *not_counting):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("1")

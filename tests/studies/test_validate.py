@@ -117,7 +117,8 @@ def simulated(study: Validation, trial: Trial) -> dict[str, Any]:
     return dict(study.numbers_of(scenario.run()))
 
 
-@pytest.mark.parametrize("numbers", [drawn, pytest.param(simulated, marks=pytest.mark.statistical)], ids=["drawn", "simulated"])
+@pytest.mark.statistical
+@pytest.mark.parametrize("numbers", [drawn, simulated])
 def test_a_formula_wrong_by_5_percent_differs_and_a_right_one_agrees_in_95_of_100_repetitions(
     numbers: Callable[[Validation, Trial], Mapping[str, Any]],
 ) -> None:

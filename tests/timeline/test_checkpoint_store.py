@@ -8,7 +8,7 @@ import pytest
 import clustermodel as cm
 from clustermodel.cli.options import machine_with
 from clustermodel.experiment.result import Result
-from clustermodel.machine.machine import WRITERS
+from clustermodel.machine.checkpoints import WRITERS
 from clustermodel.recording.ledger import Account
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.job import Demand, OwnCosts

@@ -22,7 +22,7 @@ from clustermodel import (
     write_trace,
 )
 from clustermodel.logs.pbs import resources_of
-from clustermodel.workload.table import ImportReport
+from clustermodel.workload.provenance import ImportReport
 from tests.shared_data import SHARED
 
 LOGS = Path(__file__).resolve().parents[1] / "logs"

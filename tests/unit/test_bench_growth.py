@@ -71,6 +71,7 @@ def test_uneven_sizes_on_the_fewest_nodes_are_the_even_ones() -> None:
     assert list(Point(UNEVEN, "easy", 50, 100).stream().rows()) == list(ManyJobs(50, machine_nodes=100).rows())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", [Point("jobs", "mbgs", 300, 128), Point(UNEVEN, "easy", 300, 1_000)])
 def test_a_point_is_measured_here(point: Point, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(growth, "POINTS", [point])
@@ -98,6 +99,6 @@ def test_unknown_words_and_an_uncommitted_package_are_refused(stored: Path, monk
     with pytest.raises(SystemExit, match="no point has the words fcfs; the last one is uneven nodes mbgs 100000"):
         growth.main(["--only", "fcfs"])
     monkeypatch.setattr(record, "git", lambda *_: b" M clustermodel/workload/job.py\n")
-    with pytest.raises(SystemExit, match=r"clustermodel/job\.py differs from the commit"):
+    with pytest.raises(SystemExit, match=r"clustermodel/workload/job\.py differs from the commit"):
         growth.main(["--only", "easy"])
     assert not stored.exists()

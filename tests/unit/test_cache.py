@@ -10,19 +10,19 @@ import pytest
 
 from clustermodel import SpecificationError, Study, Workload, load_model, synthetic_workload
 from clustermodel.experiment.run_key import Opened
-from clustermodel.workload import table
+from clustermodel.workload import remembered as memory
 from clustermodel.workload.job import JobRow
-from clustermodel.workload.table import remembered
+from clustermodel.workload.remembered import remembered
 
 made: list[object] = []
 
 
 @pytest.fixture(autouse=True)
 def _empty() -> Iterator[None]:
-    table._kept.clear()
+    memory._kept.clear()
     made.clear()
     yield
-    table._kept.clear()
+    memory._kept.clear()
 
 
 @remembered
@@ -49,7 +49,7 @@ def test_arguments_without_a_hash_are_passed_on() -> None:
 
 
 def test_the_oldest_are_forgotten_when_there_are_too_many_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "MOST_KEPT", 10)
+    monkeypatch.setattr(memory, "MOST_KEPT", 10)
     jobs(4), jobs(5), jobs(4), jobs(3)  # 5 is used least recently
     made.clear()
     jobs(4), jobs(3)
@@ -77,7 +77,7 @@ def test_generated_workloads_are_those_that_are_made_anew() -> None:
     model = load_model("blue-pacific")
     first, again = (model.generate(jobs=50, seed=2) for _ in range(2))
     assert first.column("run").base is again.column("run").base
-    table._kept.clear()
+    memory._kept.clear()
     assert list(load_model("blue-pacific").generate(jobs=50, seed=2).rows()) == list(first.rows())
     assert list(model.generate(jobs=50, seed=3).rows()) != list(first.rows())
     with pytest.raises(SpecificationError, match="jobs: 0 is not allowed"):

@@ -107,7 +107,7 @@ def test_the_figure_is_written_though_nobody_reads_the_answer(
     def closed(*_: object) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr("clustermodel.cli.whatif.print_table", closed)
+    monkeypatch.setattr("clustermodel.cli.whatif_command.print_table", closed)
     path, picture = write_trace(f"{HEADER}|NodeList", *lines(named=True), name="jobs.sacct"), tmp_path / "held.png"
     finished = command_line("whatif", "--trace", path, "--policy", "easy", "--figure", picture)
     assert (finished.code, picture.exists()) == (1, True)

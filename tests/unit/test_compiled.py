@@ -20,7 +20,7 @@ from clustermodel.policies.gang import GangScheduling
 from clustermodel.policies.interface import Decision, Place, Rows, Setup
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.sim.compiled import is_compiled
-from clustermodel.workload.table import Provenance
+from clustermodel.workload.provenance import Provenance
 from tests.conftest import Finished
 
 ROOT = Path(__file__).parents[2]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from clustermodel import files
 from clustermodel.errors import TraceError
 from clustermodel.logs.trace_file import read_trace
+from clustermodel.text import files
 
 LINE = b"1 0 0 10 1 -1 -1 1 10 -1 1 1 1 1 1 1 -1 -1\n"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clustermodel import Job, Limits, Machine, Scenario, Site, Workload, read_pbs, read_sacct, write_trace
-from clustermodel.cli.whatif import SUSPENDING
+from clustermodel.cli.whatif_command import SUSPENDING
 from clustermodel.measure.input_notes import run_notes
 from clustermodel.measure.metrics import SINCE_ELIGIBLE, observed_schedule
 from clustermodel.sim.compiled import LONG_S, advice
@@ -274,9 +274,9 @@ def test_reading_and_writing_are_no_simulation(
     command_line: Command, write_trace: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[float] = []
-    monkeypatch.setattr("clustermodel.cli.run.advice", told.append)
+    monkeypatch.setattr("clustermodel.cli.run_command.advice", told.append)
     clock = iter(range(0, 10**6, 100))  # a second between two looks at a clock is a hundred here
-    monkeypatch.setattr("clustermodel.cli.run.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("clustermodel.cli.run_command.perf_counter", lambda: next(clock))
     monkeypatch.setattr("clustermodel.experiment.scenario.perf_counter", lambda: 0.0)
     command_line("run", "--trace", chain(write_trace), "--policy", "easy", "--jobs-csv", tmp_path)
     assert told == [0.0]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from clustermodel import DowneySpeedup, SpecificationError
-from clustermodel.theory import equipartition as theory
+from clustermodel.theory import equipartition_response as theory
 from clustermodel.theory.queueing import mmc_mean_wait
 
 

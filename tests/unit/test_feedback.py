@@ -14,7 +14,7 @@ from clustermodel.experiment.run_key import Opened
 from clustermodel.experiment.scenario import NOTHING_PLAYED
 from clustermodel.policies.interface import Decision, Policy
 from clustermodel.policies.view import Batch, View
-from clustermodel.workload.streams import JobStreams
+from clustermodel.workload.streams_of_run import JobStreams
 from tests.property.strategies import cases
 
 TIMES = ["submit_s", "start_s", "end_s"]

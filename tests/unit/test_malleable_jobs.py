@@ -30,7 +30,7 @@ from clustermodel import (
 )
 from clustermodel.experiment.run_key import digest_of_jobs, key_of_scenario
 from clustermodel.workload.job import UNSET, Sizes
-from clustermodel.workload.streams import JobStreams
+from clustermodel.workload.streams_of_run import JobStreams
 from tests.conftest import refusal
 
 

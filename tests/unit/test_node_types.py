@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from clustermodel import Job, Machine, NodeType, Partition, Result, Scenario, Site, Workload
 from clustermodel.experiment.run_key import key_of_scenario
-from clustermodel.machine.machine import has_features
+from clustermodel.machine.node_type import has_features
 from tests.conftest import refusal
 from tests.property.strategies import cases
 from tests.unit.test_partitions import OTHER

@@ -11,7 +11,7 @@ import pytest
 
 from clustermodel import Machine, Scenario, TraceError, Workload, read_csv, read_lsf, read_outages, read_trace
 from clustermodel.measure.metrics import observed_schedule
-from clustermodel.workload.table import ImportReport
+from clustermodel.workload.provenance import ImportReport
 from tests.conftest import Finished
 
 Write = Callable[..., Path]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustermodel import Job, Machine, Scenario, Study, StudyTable, Workload, statistics, synthetic_workload, validate
+from clustermodel import Job, Machine, Scenario, Study, StudyTable, Workload, synthetic_workload, validate
 from clustermodel.cli.main import main
 from clustermodel.experiment.factors import Label
 from clustermodel.experiment.script import sweep
@@ -17,6 +17,7 @@ from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Precision
 from clustermodel.figures.curves_bars import _paired, _points_of
 from clustermodel.figures.tables import means_table
+from clustermodel.measure import statistics
 from clustermodel.measure.equivalence import equivalence_test
 from clustermodel.measure.statistics import (
     RESAMPLED,

@@ -216,7 +216,7 @@ def test_a_reader_of_another_package(install: Install, command_line: Callable[..
         cm.read_trace(trace)
     trace.write_bytes(gzip.compress(b"#lines\n0 2 10\n"))
     with pytest.raises(
-        cm.TraceError, match=r"'utf-8' .*; it is compressed: clustermodel\.files\.opened\(path\) opens it as text$"
+        cm.TraceError, match=r"'utf-8' .*; it is compressed: clustermodel\.text\.files\.opened\(path\) opens it as text$"
     ):
         cm.read_trace(trace)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from clustermodel import Machine, Scenario, SwfStream, synthetic_workload, write_trace
-from clustermodel.cli.streams import progress_of_run, progress_of_sweep
+from clustermodel.cli.standard_streams import progress_of_run, progress_of_sweep
 from clustermodel.experiment.executor import Progress
 
 

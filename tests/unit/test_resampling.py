@@ -13,8 +13,8 @@ from clustermodel import Job, JobFilter, Machine, Scenario, SpecificationError, 
 from clustermodel.cli.main import main
 from clustermodel.measure.statistics import Interval, of_sample_paths
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.provenance import Provenance
 from clustermodel.workload.swf import read_swf, write_trace
-from clustermodel.workload.table import Provenance
 from clustermodel.workload.transforms import WEEK_S
 from tests.conftest import refusal
 

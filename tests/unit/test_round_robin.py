@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from clustermodel import ContextSwitch, Machine, Scenario, SpecificationError, TimeSlicing, Workload, interval
-from clustermodel.machine.machine import AT_EVENTS, AtEvents
+from clustermodel.machine.time_slicing import AT_EVENTS, AtEvents
 from clustermodel.theory.processor_sharing import (
     generalized_ps_mean_slowdown,
     mg1_ps_mean_response,

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from clustermodel import FairShare, Job, Limits, Machine, Multifactor, Partition, Reservation, Scenario, Site, Workload
-from clustermodel.machine.machine import NodeType
+from clustermodel.machine.node_type import NodeType
 from clustermodel.measure.input_notes import run_notes
 
 DEBUG, LONG = Partition(name="debug", nodes="0-1"), Partition(name="long", nodes="2-7")

@@ -12,7 +12,7 @@ from clustermodel import FairShare, Job, Limits, Machine, Multifactor, Result, S
 from clustermodel.measure.input_notes import run_notes
 from clustermodel.policies.queue_order import SITE_ORDERS
 from clustermodel.policies.registry import policy_names
-from clustermodel.site.site import ORDERS
+from clustermodel.site.order import ORDERS
 from tests.conftest import refusal
 
 HOUR = 3600.0

@@ -21,7 +21,9 @@ from clustermodel import (
     Workload,
     read_slurm_site,
 )
-from clustermodel.machine.machine import NodeType, Partition, Reservation
+from clustermodel.machine.node_type import NodeType
+from clustermodel.machine.partition import Partition
+from clustermodel.machine.reservation import Reservation
 from tests.conftest import Finished, refusal
 from tests.shared_data import site_case
 

@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import clustermodel as cm
-from clustermodel.machine.machine import Checkpointing, ContextSwitch, TimeSlicing  # noqa: F401  in reprs that are evaluated
+from clustermodel.machine.checkpoints import Checkpointing  # noqa: F401  in reprs that are evaluated
+from clustermodel.machine.context_switch import ContextSwitch  # noqa: F401  in reprs that are evaluated
+from clustermodel.machine.time_slicing import TimeSlicing  # noqa: F401  in reprs that are evaluated
 from clustermodel.workload.job import JobRow
 from clustermodel.workload.transforms import filtered, scaled
 from tests.conftest import refusal

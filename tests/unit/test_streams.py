@@ -15,7 +15,7 @@ from clustermodel import Job, Machine, Result, Scenario, SpecificationError, Swf
 from clustermodel.experiment.run_key import Opened
 from clustermodel.experiment.study import Study
 from clustermodel.workload.job import JobRow
-from clustermodel.workload.streams import JobStreams
+from clustermodel.workload.streams_of_run import JobStreams
 
 MACHINE = Machine(nodes=64)
 

@@ -11,7 +11,7 @@ from clustermodel.cli.main import main
 from clustermodel.figures.tables import percentile_table
 from clustermodel.logs.trace_file import read_trace
 from clustermodel.measure.input_notes import run_notes
-from clustermodel.workload.table import trace_facts
+from clustermodel.workload.trace_facts import trace_facts
 
 MURI = """\
 job_id,num_gpu,submit_time,iterations,model_name,iteration_time

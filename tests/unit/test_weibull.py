@@ -38,6 +38,7 @@ def test_intervals_end_where_the_likelihood_has_fallen_by_half_a_quantile() -> N
         assert 2 * (best - profile) == pytest.approx(3.841459, abs=1e-4)
 
 
+@pytest.mark.statistical
 def test_intervals_cover_as_often_as_they_say() -> None:
     rng = np.random.default_rng(3)
     fits = [fit_weibull(rng.weibull(0.7, 150), level=0.9) for _ in range(400)]

@@ -17,7 +17,7 @@ from scipy.stats import beta
 
 import clustermodel as cm
 from clustermodel.workload.job import NUMBERS, Demand, JobRow, OwnCosts
-from clustermodel.workload.table import Provenance
+from clustermodel.workload.provenance import Provenance
 from tests.conftest import refusal
 
 SECOND = 1_000_000

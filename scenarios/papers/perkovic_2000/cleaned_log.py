@@ -16,7 +16,7 @@ from clustermodel import TICKS_PER_SECOND, SpecificationError, Workload
 from clustermodel.arrays import IntArray
 from clustermodel.validation import choice, require_number, require_whole
 from clustermodel.workload.job import UNSET
-from clustermodel.workload.table import table_of
+from clustermodel.workload.job_columns import table_of
 
 RESTORED: Final = ("uniform", "gap-start", "bursts")
 """Where in its gap a restored job is submitted: at a uniformly distributed time; with the last job before the gap; or with

@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 
 from clustermodel import Checkpointing, Scenario, Study, StudyTable
 from clustermodel.experiment.factors import Label
-from clustermodel.machine.machine import COUNTS
+from clustermodel.machine.checkpoints import COUNTS
 from clustermodel.report.measure_table import published_table
 
 COST_S = 10.0

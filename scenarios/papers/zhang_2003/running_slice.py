@@ -27,7 +27,7 @@ from blue_pacific import MPL, QUANTUM_S, blue_pacific_scenario
 from matplotlib.figure import Figure
 
 from clustermodel import RUN_TIME_FACTORS, ContextSwitch, Scenario, Study, StudyTable, TimeSlicing
-from clustermodel.machine.machine import AT_EVENTS, AtEvents
+from clustermodel.machine.time_slicing import AT_EVENTS, AtEvents
 from clustermodel.report.measure_table import published_table
 
 CUT, KEEP = AT_EVENTS

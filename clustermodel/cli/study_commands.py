@@ -15,7 +15,7 @@ from rich.console import Console
 import clustermodel.cli.options as opt
 from clustermodel.cli.interrupts import INTERRUPTED, exit_code_of, leaving_quietly
 from clustermodel.cli.options import FILE, option, option_group
-from clustermodel.cli.streams import json_option, print_json, progress_of_sweep
+from clustermodel.cli.standard_streams import json_option, print_json, progress_of_sweep
 from clustermodel.errors import ExecutionError, SpecificationError, counted, did_you_mean, missing_package, quoted
 from clustermodel.experiment.settings import settings_of
 from clustermodel.figures.tables import OVERHEADS, frame_table, means_table, notes_of_runs, study_notes, trials_table

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import click
 
 from clustermodel.cli.options import FILE, GroupedCommand, load_workload, log_options, option, require_size, trace_options
-from clustermodel.cli.streams import json_option, print_json
+from clustermodel.cli.standard_streams import json_option, print_json
 from clustermodel.errors import counted
 from clustermodel.figures.tables import percentile_table
 from clustermodel.figures.terminal import Column, TextTable, literal, print_table, standard_error, standard_output
@@ -17,7 +17,7 @@ from clustermodel.text.files import write_file
 from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.model import WorkloadModel, fit_model
 from clustermodel.workload.swf import write_trace
-from clustermodel.workload.table import trace_facts
+from clustermodel.workload.trace_facts import trace_facts
 
 _SIZE: Final = "Size of the machine; default: MaxProcs or MaxNodes of the trace."
 _NODES: Final = option("--nodes", _SIZE, click.IntRange(1, LARGEST_WHOLE))

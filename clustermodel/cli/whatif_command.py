@@ -14,7 +14,7 @@ from rich.console import Console
 import clustermodel.cli.options as opt
 from clustermodel.arrays import dot
 from clustermodel.cli.options import option, option_group, option_name
-from clustermodel.cli.streams import json_option, print_json, progress_of_run
+from clustermodel.cli.standard_streams import json_option, print_json, progress_of_run
 from clustermodel.errors import SpecificationError, counted, shown
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import Scenario
@@ -30,8 +30,9 @@ from clustermodel.site.site import Site
 from clustermodel.text.files import write_file
 from clustermodel.text.formatting import UNDEFINED
 from clustermodel.validation import LARGEST_WHOLE
-from clustermodel.workload.streams import JobStreams
-from clustermodel.workload.table import SUSPENDED, Workload
+from clustermodel.workload.job_columns import SUSPENDED
+from clustermodel.workload.streams_of_run import JobStreams
+from clustermodel.workload.table import Workload
 
 _MEASURES: Final = {
     "jobs": ("jobs", "{:,}"),

@@ -14,6 +14,8 @@ import numpy as np
 from clustermodel.arrays import BoolArray, Coded, IntArray, distinct
 from clustermodel.errors import SpecificationError, TraceError, refused
 from clustermodel.ticks import LAST_TICK
+from clustermodel.workload.data_frame import NAMES_OF_NUMBERS, RECORDED_FIELDS
+from clustermodel.workload.dependencies import Singletons
 from clustermodel.workload.job import (
     LEAST,
     MALLEABLE,
@@ -28,20 +30,8 @@ from clustermodel.workload.job import (
     OwnCosts,
     checked_row,
 )
-from clustermodel.workload.table import (
-    ARRAY,
-    ARRAY_LIMIT,
-    JOB_NAME,
-    NAMED_COLUMNS,
-    NAMES_OF_NUMBERS,
-    PRECEDING,
-    RECORDED_FIELDS,
-    STREAM,
-    THINK,
-    JobSource,
-    Singletons,
-    Workload,
-)
+from clustermodel.workload.job_columns import ARRAY, ARRAY_LIMIT, JOB_NAME, NAMED_COLUMNS, PRECEDING, STREAM, THINK
+from clustermodel.workload.table import JobSource, Workload
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,9 @@ import click
 from clustermodel.cli.options import FILE, GroupedCommand, option
 from clustermodel.errors import counted
 from clustermodel.figures.terminal import literal, standard_error
-from clustermodel.logs.slurm_site import UNITS, read_slurm_site
-from clustermodel.workload.table import Provenance
+from clustermodel.logs.slurm.configuration import UNITS
+from clustermodel.logs.slurm.slurm_site import read_slurm_site
+from clustermodel.workload.provenance import Provenance
 
 
 @click.command(cls=GroupedCommand)

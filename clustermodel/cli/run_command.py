@@ -18,7 +18,7 @@ from rich.console import Console
 import clustermodel.cli.options as opt
 from clustermodel.cli.interrupts import exit_code_of
 from clustermodel.cli.options import FILE, option, option_group, option_name
-from clustermodel.cli.streams import json_option, print_json, progress_of_run
+from clustermodel.cli.standard_streams import json_option, print_json, progress_of_run
 from clustermodel.errors import ClusterModelError, PolicyError, SpecificationError, shown, visible
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario, nothing_played

@@ -1,0 +1,1 @@
+"""What Slurm says of a site, in its own words."""
