@@ -23,8 +23,9 @@ from clustermodel.errors import SpecificationError, counted, did_you_mean, quote
 from clustermodel.experiment.design import MEASURED
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.worker import Origin
-from clustermodel.figures.tables import frame_table, notes_of_runs
+from clustermodel.figures.study_tables import notes_of_runs
 from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error, standard_output
+from clustermodel.figures.text_table import frame_table
 from clustermodel.machine.machine import Machine
 from clustermodel.measure.quantities import named
 from clustermodel.policies.registry import policy_names

@@ -103,7 +103,7 @@ class Crossover:
     @property
     def plot(self) -> Figure:
         """The evaluated differences or ratios over the factor, with the crossing and its interval."""
-        from clustermodel.figures.study import difference_curve  # noqa: PLC0415  matplotlib takes a second to import
+        from clustermodel.figures.study_plots import difference_curve  # noqa: PLC0415  matplotlib takes a second to import
 
         factor = self.along if not self.unit or named(self.along).unit else f"{named(self.along).name} ({self.unit})"
         crossing = (self.at, self.low, self.high)

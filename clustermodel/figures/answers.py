@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clustermodel.figures import style
-from clustermodel.figures.run import busy_nodes
+from clustermodel.figures.result_plots import means_over_time
 from clustermodel.measure.metrics import doubling_classes
 from clustermodel.text.formatting import time_unit
 
@@ -66,9 +66,8 @@ def nodes_over_time(runs: Mapping[str, Result]) -> Figure:
     edges = np.linspace(0, end, _BINS + 1)
     unit = time_unit(end)
     for name, look in style.policy_styles(list(runs), separate=True).items():
-        axes.stairs(
-            busy_nodes(runs[name], edges), edges / unit.seconds, color=look.colour, linestyle=look.line, label=style.plain(name)
-        )
+        busy = means_over_time(runs[name].columns("states"), 1, edges)["busy"]
+        axes.stairs(busy, edges / unit.seconds, color=look.colour, linestyle=look.line, label=style.plain(name))
     for size in sorted({run.machine.processors for run in runs.values()}):
         axes.axhline(size, color="gray", linewidth=0.8, linestyle=":")
     first = next(iter(runs.values()))

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import DecisionError
 from clustermodel.machine.node_set import NodeSet, as_mask, bisect_left, bisect_right, from_mask, lowest
-from clustermodel.plans.pool_plans import Group, RunningPlan, Steps
+from clustermodel.plans.pool_plans import Chooser, Group, RunningPlan, Steps
 from clustermodel.plans.pools import Pools, Split
 from clustermodel.ticks import NEVER
 
 if TYPE_CHECKING:
     from clustermodel.plans.free_memory import FreeMemory
-    from clustermodel.policies.view import QueuedJob
+    from clustermodel.policies.view import QueuedJob, View
 
 
 class Layout(NamedTuple):
@@ -108,11 +108,7 @@ class Nodes:
 
         ``None`` if that is not free.
         """
-        room = free[: self.count]
-        if eligible is not None:
-            room = room * self.having(eligible)
-        if self._limits_memory and job.memory:
-            room = np.minimum(room, free[self.count :] // job.memory)
+        room = self.room(job, free, eligible)
         per_node, most_nodes = job.layout or ANY
         if per_node:
             parts = self._equal_parts(room, free, per_node, processors // per_node)
@@ -131,6 +127,15 @@ class Nodes:
         if parts is None or (most_nodes and len(parts) > most_nodes):  # processors on each node, on too many nodes
             return None
         return self._with_memory(sorted(parts), job.memory)
+
+    def room(self, job: QueuedJob, free: IntArray, eligible: NodeSet | None) -> IntArray:
+        """Return how many processors of each node a job could have, by its memory and the nodes that it may have."""
+        room = free[: self.count]
+        if eligible is not None:
+            room = room * self.having(eligible)
+        if self._limits_memory and job.memory:
+            room = np.minimum(room, free[self.count :] // job.memory)
+        return room
 
     def _equal_parts(self, room: IntArray, free: IntArray, per_node: int, nodes: int) -> list[tuple[int, int]] | None:
         places = np.flatnonzero(room >= per_node)
@@ -198,21 +203,38 @@ class IdleProcessors:
 class NodePlan(RunningPlan):
     """What is free of each node over time."""
 
+    of_numbers: ClassVar[bool] = False
+
     # Row k of a matrix is what is free from self._times[k] on; rows behind the last step are spare ones.
 
     def __init__(self, nodes: Nodes, pools: Pools, *, may_overrun: bool) -> None:
         super().__init__(pools, may_overrun=may_overrun)
         self._nodes = nodes
         self._free: IntArray = np.tile(nodes.total, (_SPARE, 1))
-        self._freed = 0  # the last change of the clock
 
-    def split_of(self, columns: NodeSet) -> Split:
-        return self._nodes.split(columns, 0)
+    def split_of(self, columns: NodeSet, memory: int = 0) -> Split:
+        return self._nodes.split(columns, memory)
 
     def count_idle(self) -> None:
         processors = self._free[0, : self._nodes.count]
         for group in self.groups:
             group.idle = int(processors.sum())
+
+    def idle(self) -> int:
+        return int(self._free[0, : self._nodes.count].sum())
+
+    def chooser(self, view: View) -> Chooser:
+        return IdleProcessors(self._pools, self._nodes, view.idle_or_ended, view.free_memory)
+
+    def most(self, length: int, job: QueuedJob, group: Group) -> int:
+        now, times = self._times[0], self._times
+        free = self._free[: bisect_left(times, now + length, 1)].min(axis=0)
+        parts = group.parts or (group,)
+        return max([int(self._nodes.room(job, free, self._eligible(job, part, now, length)).sum()) for part in parts])
+
+    def _eligible(self, job: QueuedJob, group: Group, start: int, length: int) -> NodeSet | None:
+        """Return which nodes windows let a job of a group have."""
+        return from_mask(group.allowed & ~self.barred(job, group, start, length)) if group.windows else group.nodes
 
     def free_at(self, time: int, group: Group) -> int:
         return int(self._free[bisect_right(self._times, time) - 1, : self._nodes.count].sum())
@@ -224,8 +246,7 @@ class NodePlan(RunningPlan):
         rows = self._free[first : bisect_left(self._times, start + length, first + 1)]
         if int(rows[:, : self._nodes.count].sum(axis=1).min()) < job.nodes:
             return None
-        eligible = from_mask(group.allowed & ~self.barred(job, group, start, length)) if group.windows else group.nodes
-        return self._nodes.choose(job, job.nodes, rows.min(axis=0), eligible)
+        return self._nodes.choose(job, job.nodes, rows.min(axis=0), self._eligible(job, group, start, length))
 
     def earliest(self, length: int, job: QueuedJob, group: Group, not_after: int = NEVER) -> tuple[int, Split]:
         if group.parts:
@@ -247,16 +268,6 @@ class NodePlan(RunningPlan):
                 last = first
             first = last + 1
         return -1, ()
-
-    def may_improve(self, start: int, length: int, split: Split, job: QueuedJob, group: Group) -> bool:
-        return True  # at the same start on other nodes, perhaps
-
-    def note_freed(self, split: Split) -> None:
-        self.clock += 1
-        self._freed = self.clock
-
-    def freed_since(self, clock: int, group: Group) -> bool:
-        return self._freed > clock
 
     def reserve(self, start: int, length: int, split: Split, *, beyond_capacity: bool = False) -> None:
         left = self._add(start, start + length, split, -1)

@@ -40,6 +40,11 @@ def nodes_of(setup: Setup) -> Nodes | None:
     return Nodes(machine.node_sizes, machine.node_memories, setup.node_sets, consolidates=machine.allocation == "consolidate")
 
 
+def running_plan_of(setup: Setup, *, may_overrun: bool) -> RunningPlan:
+    """Return an empty plan of the machine; ``may_overrun``: jobs may outlive their expected ends."""
+    return plan_of(pools_of(setup), nodes_of(setup), may_overrun=may_overrun)
+
+
 def plan_of(pools: Pools, nodes: Nodes | None, *, may_overrun: bool) -> RunningPlan:
     """Return an empty plan, by node where ``nodes`` are given; ``may_overrun``: jobs may outlive their expected ends."""
     if nodes is None:

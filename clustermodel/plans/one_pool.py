@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from clustermodel.machine.node_set import NodeSet, bisect_left, bisect_right, count
-from clustermodel.plans.pool_plans import Group, RowPlan, Steps
+from clustermodel.plans.pool_plans import Chooser, Group, IdleNodes, Reservation, RowPlan, Steps, reservation_of
 from clustermodel.plans.pools import Pools, Split
 from clustermodel.plans.profile import Profile, ReleasingProfile, Request
 from clustermodel.plans.trials import Trial, Trials
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from clustermodel.plans.ousterhout import Occupant
     from clustermodel.plans.rows import RowReservation
     from clustermodel.plans.slack_prices import ArrivingJob, Moves, Schedule, SlackReservation
-    from clustermodel.policies.view import QueuedJob
+    from clustermodel.policies.view import QueuedJob, View
 
 
 class OnePool(RowPlan):
@@ -30,20 +30,28 @@ class OnePool(RowPlan):
         # Whether each waiting job was at its earliest possible start, but for what has been released since then.
         self._is_tested = True
         self._times, self._free = self.profile.times(), self.profile.free()
-        self._freed = 0  # the last change of the clock
 
     def group_of(self, job: QueuedJob) -> Group:
         if not self.groups:
             self.groups.append(Group(None, 1, (0,), []))  # one bit stands for all nodes: the machine may be very wide
         return self.groups[0]
 
-    def split_of(self, columns: NodeSet) -> Split:
+    def split_of(self, columns: NodeSet, memory: int = 0) -> Split:
         return ((0, count(columns)),)
 
     def count_idle(self) -> None:
         free = self._free[0]
         for group in self.groups:
             group.idle = free
+
+    def idle(self) -> int:
+        return self._free[0]
+
+    def most(self, length: int, job: QueuedJob, group: Group) -> int:
+        return self.profile.least_free(length)
+
+    def chooser(self, view: View) -> Chooser:
+        return IdleNodes(self._free[0])
 
     def free_at(self, time: int, group: Group) -> int:
         return self.profile.free_at(time)
@@ -55,26 +63,14 @@ class OnePool(RowPlan):
         start = self.profile.earliest(job.nodes, length, not_after)
         return (start, ((0, job.nodes),)) if start >= 0 else (-1, ())
 
-    def has_room(self, step: int, job: QueuedJob, group: Group) -> bool:
-        return self._free[step] >= job.nodes
-
-    def may_improve(self, start: int, length: int, split: Split, job: QueuedJob, group: Group) -> bool:
-        times, free, nodes = self._times, self._free, job.nodes
-        first, begin = bisect_left(times, start), 0
-        for k in range(first):
-            if free[k] < nodes:
-                if k > begin and times[begin] + length <= times[k]:
-                    return True
-                begin = k + 1
-        return begin < first
-
-    def note_freed(self, split: Split) -> None:
-        self.clock += 1
-        self._freed = self.clock
-        self.freed = 1
-
-    def freed_since(self, clock: int, group: Group) -> bool:
-        return self._freed > clock
+    def around_windows(
+        self, length: int, job: QueuedJob, group: Group, not_after: int = NEVER, not_before: int = 0
+    ) -> tuple[int, Split]:
+        profile, nodes = self.profile, job.nodes
+        start = profile.earlier(nodes, length, not_after, not_before)
+        if start == not_after and not profile.fits_at(start, nodes, length):
+            return -1, ()
+        return max(start, self._times[0]), ((0, nodes),)
 
     def reserve(self, start: int, length: int, split: Split, *, beyond_capacity: bool = False) -> None:
         if beyond_capacity:
@@ -104,6 +100,56 @@ class OnePool(RowPlan):
         times, free = steps
         self.profile.take_steps_of(Profile(self.profile.nodes, times[:], free[:]))
         self._times, self._free = self.profile.times(), self.profile.free()
+
+    # Reservations.
+
+    def place(self, job: QueuedJob, length: int, group: Group) -> int:
+        if not self.reserved:
+            self.settle()
+        nodes = job.nodes
+        start = self.profile.book_all(((nodes, length, NEVER),))[0]
+        self.note_reservation(job.id, reservation_of((start, length, nodes, ((0, nodes),), group, 0)))
+        return start
+
+    def keep(self, job_id: int, reservation: Reservation) -> None:
+        super().keep(job_id, reservation)
+        self._is_tested = False
+
+    def move(self, job_id: int, start: int, split: Split) -> None:
+        super().move(job_id, start, split)
+        self._is_tested = False
+
+    def compress(self, jobs: Collection[QueuedJob], *, windows_change: bool = False) -> list[QueuedJob]:
+        # The result is that of taking each job out and placing it again (Talby & Feitelson 1999, long version, section 3.2).
+        # But a job is tested where it stands, and until the first one moves, only jobs for which a window can have opened are.
+        # A move can open windows for jobs that have been tested before, if it releases nodes before their starts.
+        reserved, starts, profile = self.reserved, self._reserved_starts, self.profile
+        first = self.next_start()
+        moved: list[QueuedJob] = []
+        least, largest = self.movable_sizes() if len(reserved) > 1 else (0, profile.nodes)
+        profile.forget_releases()
+        others, latest = 0, 0  # how many jobs without a reservation there are, and the latest start tested so far
+        for job in jobs:
+            if (reservation := reserved.get(job.id)) is None:
+                others += 1
+                continue
+            start, length, nodes, split, group, _ = reservation
+            if least <= nodes <= largest and (new := profile.pull(start, length, nodes)) < start:
+                reserved[job.id] = reservation_of((new, length, nodes, split, group, 0))
+                starts[job.id] = new
+                moved.append(job)
+                first = min(first, new)
+                if latest > start and latest > new + length:
+                    profile.note_release(start + length, nodes)
+                least, largest, start = 0, profile.nodes, new
+            if start > latest:  # noqa: PLR1730  max() would take a tenth of the time of all this
+                latest = start
+        self._first, self._is_tested = first, len(jobs) - others == len(reserved)
+        return moved
+
+    def free_until(self, job: QueuedJob, group: Group) -> int:
+        until = self.profile.free_until(job.nodes)
+        return NEVER if until is None else until
 
     # As the plan of a row.
 

@@ -7,9 +7,10 @@ that are known in advance are not subtracted from them: these windows bar some j
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol
 
 from clustermodel.errors import DecisionError
 from clustermodel.machine.node_set import NodeSet, as_mask, bisect_left, bisect_right, from_mask, lowest
@@ -22,7 +23,17 @@ if TYPE_CHECKING:
     from clustermodel.plans.ousterhout import Occupant
     from clustermodel.plans.rows import RowReservation
     from clustermodel.plans.slack_prices import ArrivingJob, SlackReservation
-    from clustermodel.policies.view import Outage, QueuedJob, RunningJob
+    from clustermodel.policies.view import Outage, QueuedJob, RunningJob, View
+
+
+class Chooser(Protocol):
+    """The idle nodes of one instant, of which jobs that start have some."""
+
+    def split(self, job: QueuedJob, closed: set[int]) -> Split | None:
+        """Return what a job can have of the idle nodes, but for those of closed pools; ``None`` if that is too little."""
+
+    def take_split(self, split: Split) -> NodeSet | None:
+        """Return the nodes of a split, which are not idle any more; ``None``: the machine chooses them."""
 
 
 class IdleNodes:
@@ -137,38 +148,71 @@ class Group:
         self.bits = sum([1 << pool for pool in pools])
         self.windows = windows  # those that bar its jobs from some of their nodes, and are not over
         self.shift = self.guard = 0  # of the field of its pools, in the numbers of a PoolPlan
-        # What a policy keeps of them.
         self.protected = 0  # how many hold a reservation
+        # In a scheduling cycle that goes through the queue.
         self.idle = 0  # nodes free now
         self.is_closed = False  # whether no job that has been blocked can start now
         self.blocked: list[tuple[int, int]] = []  # nodes and lengths that do not fit now
 
 
+Shape = tuple[int, int]
+"""A number of nodes and the expected run time on them, ticks."""
+Shapes = Sequence[Shape]
+"""The shapes that a moldable job can have, the preferred one first; a rigid job has one."""
+
+
+class Reservation(NamedTuple):
+    """What is reserved for a waiting job; times in ticks."""
+
+    start: int
+    length: int
+    nodes: int
+    split: Split
+    group: Group
+    tested: int = 0
+    """When it was last tried to move it, by the clock of the plan."""
+
+    @property
+    def end(self) -> int:
+        return self.start + self.length
+
+
+reservation_of: Final[Callable[[tuple[int, int, int, Split, Group, int]], Reservation]] = partial(tuple.__new__, Reservation)
+"""Makes a reservation in a third of the time."""
+
+
 class RunningPlan(ABC):
     """What is free from the present to infinity, without what running jobs, and nodes that are down, hold until expected ends.
 
-    A job has so many of each part of the machine, a *split*.  Times and durations are ticks.
+    A job has so many of each part of the machine, a *split*.  A waiting job may hold a reservation.  Times and durations are
+    ticks.
     """
-
-    # As RunningProfile, whose nodes are all one part.
 
     are_alike: ClassVar[bool] = False
     """Whether any job may have any nodes at any time."""
+    of_numbers: ClassVar[bool] = True
+    """Whether only the number of its nodes decides which jobs of a group fit for how long, but for windows."""
 
     def __init__(self, pools: Pools, *, may_overrun: bool) -> None:
         self._pools, self._may_overrun = pools, may_overrun
         self._times = [0]
         self.groups: list[Group] = []
         self._by_kind: dict[tuple[NodeSet | None, tuple[NodeSet, ...], int], Group] = {}
-        self.clock = 0  # counts changes by which jobs can start earlier
+        self.clock = self._freed = 0  # counts changes by which jobs can start earlier; the last of these
         self.freed_early = 0  # nodes, a bitmask, of the gangs and outages that have ended early in this cycle
         self._connected: int | None = None  # of these, once it has been asked for in this cycle
         self.freed = 0  # bits of the parts of which something has become free; a policy sets it back
         self._held: dict[int, tuple[int, int, Split]] = {}  # job id -> assumed end, expected end, split
         self._ends: list[tuple[int, int]] = []  # heap of (assumed end, job id); an entry without a job is stale
         self._windows_change = 0  # when one of the groups' windows is over
-        # Where lengths are predicted: how long before a window a job has to start.
+        # Where jobs are planned for other lengths than their estimates: how long before a window a job has to start.
         self.longest_of: Callable[[QueuedJob], int] | None = None
+        self.reserved: dict[int, Reservation] = {}
+        """By the id of a waiting job, its reservation."""
+        self._reserved_starts: dict[int, int] = {}  # the start of each, by job id: numbers are compared faster
+        self._first = NEVER  # the earliest of these, where it is known
+        self._knows_first = True
+        self._group_of: dict[int, Group] = {}  # by the id of a job in the system
 
     def group_of(self, job: QueuedJob) -> Group:
         """Return the group of a job, a new one if it is the first one of it."""
@@ -213,6 +257,196 @@ class RunningPlan(ABC):
                 best, not_after = (start, split), start - 1
         return best
 
+    # Reservations, of each waiting job at most one.
+
+    def enter(self, job: QueuedJob) -> None:
+        """Note a job that has been submitted."""
+        self._group_of[job.id] = self.group_of(job)
+
+    def leave(self, job_id: int) -> None:
+        """Forget a job that has left the system."""
+        self._group_of.pop(job_id, None)
+
+    def group(self, job: QueuedJob) -> Group:
+        """Return the group of a job in the system."""
+        return self._group_of[job.id]
+
+    def place(self, job: QueuedJob, length: int, group: Group) -> int:
+        """Enter a reservation at the earliest start of a job, and return that; -1 if windows let it start at no time."""
+        start, split = self.earliest(length, job, group)
+        if start >= 0:
+            self.keep(job.id, reservation_of((start, length, job.nodes, split, group, self.clock)))
+        return start
+
+    def earliest_completion(self, job: QueuedJob, shapes: Shapes, group: Group) -> Reservation | None:
+        """Return where a job of one of these shapes completes first; of equally good places that of the first shape.
+
+        ``None`` if windows let it start at no time.
+        """
+        best: Reservation | None = None
+        for nodes, length in shapes:
+            not_after = NEVER if best is None else best.end - length - 1
+            start, split = self.earliest(length, job.sized(nodes), group, not_after)
+            if start >= 0:
+                best = reservation_of((start, length, nodes, split, group, self.clock))
+        return best
+
+    def reshape(self, job: QueuedJob, shapes: Shapes) -> None:
+        """Take out a job, and enter it where one of its shapes completes first, not later than it would have started."""
+        best = self.drop(job.id)
+        latest, group = best.start, best.group
+        for nodes, length in shapes:
+            start, split = self.earliest(length, job.sized(nodes), group, min(latest, best.end - length))
+            if start >= 0 and (start + length, start) < (best.end, best.start):
+                best = reservation_of((start, length, nodes, split, group, self.clock))
+        self.keep(job.id, best)
+
+    def keep(self, job_id: int, reservation: Reservation) -> None:
+        """Enter a reservation; a DecisionError if that is not free."""
+        self.reserve(reservation.start, reservation.length, reservation.split)
+        self.note_reservation(job_id, reservation)
+
+    def note_reservation(self, job_id: int, reservation: Reservation) -> None:
+        """Note a reservation whose nodes are subtracted already."""
+        reservation.group.protected += 1
+        self.reserved[job_id] = reservation
+        self._reserved_starts[job_id] = start = reservation.start
+        self._first = min(self._first, start)
+
+    def take(self, job_id: int) -> Reservation:
+        """Take out a reservation, and leave its nodes subtracted."""
+        reservation = self.reserved.pop(job_id)
+        reservation.group.protected -= 1
+        if self._reserved_starts.pop(job_id) <= self._first:
+            self._knows_first = False
+        return reservation
+
+    def drop(self, job_id: int) -> Reservation:
+        """Take out a reservation, and return it."""
+        reservation = self.take(job_id)
+        start = max(reservation.start, self._times[0])
+        if start < reservation.end:
+            self.release(start, reservation.end - start, reservation.split)
+        return reservation
+
+    def move(self, job_id: int, start: int, split: Split) -> None:
+        """Let a reservation that has been released begin earlier, or be of other nodes."""
+        old = self.reserved[job_id]
+        self.reserve(start, old.length, split)
+        self.reserved[job_id] = reservation_of((start, old.length, old.nodes, split, old.group, self.clock))
+        self._reserved_starts[job_id] = start
+        self._first = min(self._first, start)
+        if start != old.start or split != old.split:
+            self.note_freed(old.split)
+
+    def next_start(self) -> int:
+        """Return the earliest reserved start, ``NEVER`` without reservations."""
+        if not self._knows_first:
+            self._first = min(self._reserved_starts.values()) if self._reserved_starts else NEVER
+            self._knows_first = True
+        return self._first
+
+    def due(self, now: int) -> list[int]:
+        """Return the jobs whose reserved start has come: the earliest start first, then the lowest id."""
+        if self.next_start() > now:
+            return []
+        due = sorted([(start, job_id) for job_id, start in self._reserved_starts.items() if start <= now])
+        return [job_id for _, job_id in due]
+
+    def compress(self, jobs: Collection[QueuedJob], *, windows_change: bool = False) -> list[QueuedJob]:
+        """Move each reservation, in the order of ``jobs``, to the earliest start possible with the others in place.
+
+        Return the jobs whose reservations are earlier now.
+        """
+        reserved = self.reserved
+        moved: list[QueuedJob] = []
+        for job in jobs:
+            if (old := reserved.get(job.id)) is None:
+                continue
+            start, length, nodes, split, group, tested = old
+            if not (self.freed_since(tested, group) and (windows_change or self.gains(group))):
+                continue
+            sized = job.sized(nodes)
+            if self.may_improve(start, length, split, sized, group):
+                self.release(start, length, split)
+                earlier, parts = self.earliest(length, sized, group, start)
+                self.move(job.id, earlier, parts)
+                if earlier < start:
+                    moved.append(job)
+            reserved[job.id] = reserved[job.id]._replace(tested=self.clock)
+        return moved
+
+    # Jobs that can start now.
+
+    def open_groups(self, submitted: Iterable[QueuedJob], *, all_of_them: bool) -> None:
+        """Prepare for :meth:`next_of`: a group of whose nodes nothing has become free is closed.
+
+        Of such a group only jobs that have been ``submitted`` now can start, unless that is not sure: then ``all_of_them`` can.
+        """
+        freed, self.freed = -1 if all_of_them else self.freed, 0
+        for group in self.groups:
+            group.is_closed = not freed & group.bits
+            if group.blocked:
+                group.blocked.clear()
+        for job in submitted:
+            self._group_of[job.id].is_closed = False
+
+    def next_of(
+        self, queue: Iterator[QueuedJob], length_of: Callable[[QueuedJob], int], depth: float, rest: list[QueuedJob] | None
+    ) -> tuple[QueuedJob, Split | None] | None:
+        """Return the next job that can start now, with its nodes, or that is blocked and is to hold a reservation.
+
+        So many jobs of each group are to hold one (``depth``).  Jobs behind these that perhaps can start are kept for the
+        ``rest``, if there is one.  ``None`` at the end of the queue.
+        """
+        now, groups, reserved, are_many = self._times[0], self._group_of, self.reserved, self.of_numbers and not self.longest_of
+        self.count_idle()
+        for job in queue:
+            group, nodes = groups[job.id], job.nodes
+            is_protected = group.protected >= depth
+            if (is_protected and (group.is_closed or nodes > group.idle)) or job.id in reserved:
+                continue
+            if rest is not None and is_protected:
+                rest.append(job)
+                continue
+            if nodes <= group.idle:
+                length = length_of(job)
+                for fewer, shorter in group.blocked:
+                    if fewer <= nodes and shorter <= length:
+                        break
+                else:
+                    if (split := self.split(now, length, job, group)) is not None:
+                        return job, split
+                    if are_many:
+                        group.blocked.append((nodes, length))
+            if not is_protected:
+                return job, None
+        return None
+
+    def sets_alarms(self) -> bool:
+        """Return whether the first reserved start may be at a time when no running job is expected to end."""
+        return len(self.groups) > 1 or self._pools.windows is not None or not self.of_numbers
+
+    def free_until(self, job: QueuedJob, group: Group) -> int:
+        """Return until when a job that starts now could have its nodes; now if it cannot, ``NEVER`` if for ever."""
+        now, times = self._times[0], self._times
+        begins = [begin for window in group.windows if now < (begin := window.next(now)[0]) < NEVER]
+        ends = sorted({*times[1:], *begins, NEVER})
+        low, high = 0, len(ends)  # it can have them until ends[low - 1], but not until ends[high]
+        while low < high:
+            middle = (low + high) // 2
+            if self.split(now, ends[middle] - now, job, group) is None:
+                high = middle
+            else:
+                low = middle + 1
+        return ends[low - 1] if low else now
+
+    def settled(self) -> int:
+        """Return from when on what is free is known not to change any more, ``NEVER`` where windows recur."""
+        last = next(time for time in reversed(self._times) if time < NEVER)
+        windows = self._pools.windows
+        return last if windows is None else NEVER if windows.period else max(last, windows.settled)
+
     # What the parts of the machine are.
 
     def add_group(self, group: Group) -> None:
@@ -220,16 +454,28 @@ class RunningPlan(ABC):
         self._windows_change = 0
 
     @abstractmethod
-    def split_of(self, columns: NodeSet) -> Split:
-        """Return what these nodes are of each part."""
+    def split_of(self, columns: NodeSet, memory: int = 0) -> Split:
+        """Return what these nodes are of each part, with ``memory`` for each task on them, KiB."""
 
     @abstractmethod
     def count_idle(self) -> None:
         """Note in the groups how many nodes their jobs could have now, at most."""
 
     @abstractmethod
+    def idle(self) -> int:
+        """Return how many nodes are free now."""
+
+    @abstractmethod
     def free_at(self, time: int, group: Group) -> int:
         """Return how many nodes the jobs of a group could have at a time, at most."""
+
+    @abstractmethod
+    def most(self, length: int, job: QueuedJob, group: Group) -> int:
+        """Return how many nodes a job could have from now on for ``length``."""
+
+    @abstractmethod
+    def chooser(self, view: View) -> Chooser:
+        """Return the idle nodes, of which jobs that start have their splits."""
 
     @abstractmethod
     def split(self, start: int, length: int, job: QueuedJob, group: Group) -> Split | None:
@@ -242,17 +488,17 @@ class RunningPlan(ABC):
         The time is -1 if it is after ``not_after``, or windows let it start at no time.
         """
 
-    @abstractmethod
     def may_improve(self, start: int, length: int, split: Split, job: QueuedJob, group: Group) -> bool:
         """Return whether a reservation could perhaps start earlier, or have nodes that are preferred to its own."""
+        return True
 
-    @abstractmethod
     def note_freed(self, split: Split) -> None:
         """Note that a job can perhaps start earlier than it could before, on these parts."""
+        self._freed = self.clock = self.clock + 1
 
-    @abstractmethod
     def freed_since(self, clock: int, group: Group) -> bool:
         """Return whether that holds for jobs of a group."""
+        return self._freed > clock
 
     @abstractmethod
     def reserve(self, start: int, length: int, split: Split, *, beyond_capacity: bool = False) -> None:
@@ -385,6 +631,10 @@ class RunningPlan(ABC):
             self._connected = nodes
         return nodes
 
+    def gains(self, group: Group) -> bool:
+        """Return whether jobs of a group can perhaps start earlier as gangs and outages have ended early."""
+        return group.allowed & self.connected() != 0
+
     def start(self, number: int, split: Split, now: int, length: int) -> None:
         """Subtract a job that starts now."""
         self.reserve(now, length, split)
@@ -512,7 +762,7 @@ class PoolPlan(RowPlan):
         self._free = [sum([(self._bias + size) << pool * self._width for pool, size in enumerate(pools.sizes)])]
         self._fields = len(pools)
         self._shifts: dict[tuple[int, ...], int] = {}  # by pools, of their common field
-        self._freed = [0 for _ in pools.sizes]  # by pool, the last change of the clock
+        self._freed_of = [0 for _ in pools.sizes]  # by pool, the last change of the clock
 
     def add_group(self, group: Group) -> None:
         super().add_group(group)
@@ -541,7 +791,7 @@ class PoolPlan(RowPlan):
     def final_step(self) -> int | None:
         return self._free[-1]
 
-    def split_of(self, columns: NodeSet) -> Split:
+    def split_of(self, columns: NodeSet, memory: int = 0) -> Split:
         return self._pools.counts(columns)
 
     def count_idle(self) -> None:
@@ -551,6 +801,21 @@ class PoolPlan(RowPlan):
                 group.idle = (free >> group.shift & field) - bias
             else:
                 group.idle = max([(free >> part.shift & field) - bias for part in group.parts])
+
+    def idle(self) -> int:
+        return sum(self._numbers(self._free[0], range(len(self._pools))))
+
+    def chooser(self, view: View) -> Chooser:
+        return IdlePools(self._pools, view.idle_or_ended)
+
+    def most(self, length: int, job: QueuedJob, group: Group) -> int:
+        now, most = self._times[0], 0
+        free = self.least_free(now, length)
+        for part in group.parts or (group,):
+            barred = self.barred(job, part, now, length) if part.windows else 0
+            numbers = [max(free[pool], 0) for pool in part.pools if not self._pools.masks[pool] & barred]
+            most = max(most, sum(numbers))
+        return most
 
     def free_at(self, time: int, group: Group) -> int:
         free = self._free[bisect_right(self._times, time) - 1]
@@ -651,11 +916,11 @@ class PoolPlan(RowPlan):
     def note_freed(self, split: Split) -> None:
         self.clock += 1
         for pool, _ in split:
-            self._freed[pool] = self.clock
+            self._freed_of[pool] = self.clock
             self.freed |= 1 << pool
 
     def freed_since(self, clock: int, group: Group) -> bool:
-        freed = self._freed
+        freed = self._freed_of
         for pool in group.pools:  # noqa: SIM110  a generator takes thrice the time
             if freed[pool] > clock:
                 return True

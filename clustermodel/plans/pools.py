@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from clustermodel.machine.node_set import NodeSet, as_mask, lowest
-from clustermodel.plans.windows import Window, Windows
+from clustermodel.plans.windows import Windows
 
 if TYPE_CHECKING:
     from clustermodel.policies.view import QueuedJob
@@ -47,8 +47,6 @@ class Pools:
             self.sizes = [mask.bit_count() for mask in self._of_pools]
         self.windows: Final = windows
         self.are_alike: Final = windows is None and len(self.sizes) == 1  # whether any job may have any nodes at any time
-        every = [] if windows is None else windows.all
-        self._windows_of = [[window for window in every if window.mask & mask] for mask in self._of_pools] or [[]]
         self._every: Final = tuple(range(len(self.sizes)))
         self.never: Final = set[Hashable]()  # what plans have found that windows let start at no time, as they describe it
         self._of: dict[NodeSet, tuple[int, ...]] = {}
@@ -133,13 +131,6 @@ class Pools:
                 chosen |= taken
                 nodes -= taken.bit_count()
         return chosen
-
-    def windows_of(self, pool: int, now: int) -> list[Window]:
-        """Return the windows in which some jobs may not have the nodes of a pool, without those that are over."""
-        windows = self._windows_of[pool]
-        if windows and any(each.end <= now and not each.every for each in windows):
-            windows = self._windows_of[pool] = [each for each in windows if each.end > now or each.every]
-        return windows
 
     def numbers(self, columns: int) -> list[int]:
         """Return how many of some nodes, a bitmask, are in each pool."""

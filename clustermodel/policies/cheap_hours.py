@@ -6,17 +6,19 @@ price until its expected end.  Jobs behind it do not delay it, so the delay is b
 estimates or nodes fail; and it takes no nodes from the reservation of the first blocked job.
 """
 
-from collections.abc import Iterator
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from clustermodel.machine.price import Price
-from clustermodel.plans.profile import RunningProfile
+from clustermodel.plans.pool_plans import Group
 from clustermodel.policies import predictors
-from clustermodel.policies.interface import Decision, Reason, Reserve, Run, Setup, Start, WakeAt, dependencies_of
+from clustermodel.policies.backfilling.cycle import BackfillingRun, SchedulingCycle
+from clustermodel.policies.interface import Reason, Reserve, Run, Setup, WakeAt, dependencies_of
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
-from clustermodel.policies.view import Batch, QueuedJob, View
-from clustermodel.ticks import NEVER, to_ticks
+from clustermodel.policies.view import QueuedJob
+from clustermodel.ticks import to_ticks
 from clustermodel.validation import choice, require, require_seconds, share
 
 BY: Final = ("price", "carbon")
@@ -38,6 +40,9 @@ class CheapHours:
     """
 
     name: ClassVar[str] = "cheap-hours"
+    takes_partitions: ClassVar[bool] = True
+    takes_shapes: ClassVar[bool] = True
+    takes_reservations: ClassVar[bool] = True
     max_delay_s: float = 6 * 3600.0
     min_saving: float = 0.0
     by: str = "price"
@@ -58,107 +63,90 @@ class CheapHours:
         return dependencies_of(predictor_of(self.name, self.predictor))
 
     def start(self, setup: Setup) -> Run:
-        return _Run(self, setup)
+        lengths = Lengths(self, setup, predictors.a_second_more)
+        return BackfillingRun(setup, lengths, _CheapHoursRun(self, setup, lengths))
 
 
-class _Run:
-    """One run: the running jobs, and until when jobs wait for cheaper hours."""
+class _CheapHoursRun:
+    """One run: until when jobs wait for cheaper hours."""
 
-    def __init__(self, policy: CheapHours, setup: Setup) -> None:
+    def __init__(self, policy: CheapHours, setup: Setup, lengths: Lengths) -> None:
         price = setup.machine.price if policy.price is None else policy.price
         if price is not None and policy.by == "carbon":
             require(price.carbon, "cheap-hours: by", "carbon", "it must be 'price'", " where the carbon intensity is not known")
             price = replace(price, price=price.carbon, carbon=())
         self._price, self._most, self._saving = price, to_ticks(policy.max_delay_s), policy.min_saving
-        self._lengths = Lengths(policy, setup, predictors.a_second_more)
-        self._profile = RunningProfile(setup.nodes, may_overrun=self._lengths.may_overrun)
+        self._lengths = lengths
         self._until: dict[int, int] = {}  # by id of a job that waits for a cheaper hour: when that is, ticks
         self._told: dict[int, int] = {}  # by id of a waiting job: the start that it has been told last, ticks
-        self._started: set[int] = set()  # the jobs started in this scheduling cycle, by id
         self._alarm: int | None = None
 
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
-        """Start what is due and what fits, unless it waits for a cheaper hour; protect the first blocked job."""
-        profile, now = self._profile, view.now
-        if not self._lengths.are_estimates:
-            self._lengths.observe(batch, view)
-        profile.catch_up(batch.ended, now, batch.failed, batch.repaired)
-        if late := profile.overrunning(now, view.running):
-            profile.extend(late, now, self._lengths.delays(view.running))
+    def schedule(self, current: SchedulingCycle) -> None:
+        """Start what is due and what fits, unless it waits for a cheaper hour; protect the first blocked jobs."""
+        batch, now, waiting = current.batch, current.now, current.view.waiting
         for job in [*batch.requeued, *(gang.job for gang in batch.ended)]:
             self._until.pop(job.id, None)
             self._told.pop(job.id, None)
-        decisions = self._schedule(view)
-        waits = [start for start in self._until.values() if start > now]
-        alarm = min(waits, default=None)
+        if batch.reservations:  # jobs may have been rejected
+            self._until = {job_id: until for job_id, until in self._until.items() if job_id in waiting}
+        current.begin_trial()
+        self._start_delayed(current)
+        self._start_others(current)
+        alarm = min([start for start in self._until.values() if start > now], default=None)
         if alarm != self._alarm or batch.alarm:
             self._alarm = alarm
-            decisions.append(WakeAt(time=alarm))
-        return decisions
+            current.announce(WakeAt(time=alarm))
 
-    def _schedule(self, view: View) -> list[Decision]:
-        profile, now, idle = self._profile, view.now, view.idle
-        decisions: list[Decision] = []
-        reserved: list[tuple[int, int, int]] = []  # start, end and nodes, in this scheduling cycle
-        for job in self._delayed(view):  # nothing delays them but what runs
-            length, due = self._lengths.of(job), self._until[job.id]
-            if due <= now and job.nodes <= idle and profile.fits(job.nodes, length):
-                idle -= job.nodes
+    def _start_delayed(self, current: SchedulingCycle) -> None:
+        """Start the jobs whose cheaper hour has come; reserve for the others."""
+        now, waiting = current.now, current.view.waiting
+        delayed = [waiting[job_id] for job_id in self._until]
+        for job in sorted(delayed, key=lambda job: (self._until[job.id], job.queue_order)):  # delayed only by what runs
+            due = self._until[job.id]
+            if due <= now and (fit := current.fitting(job)) is not None:
                 del self._until[job.id]
-                decisions.append(self._start(job, length, now, _CHEAP))
+                current.start(job, fit, reason=_CHEAP)
             else:
-                decisions += self._reserve(job, length, max(due, now), reserved)
-        blocked = False
-        for job in view.waiting.values():
-            if job.id in self._until or job.id in self._started:
+                self._reserve(current, job, max(due, now))
+
+    def _start_others(self, current: SchedulingCycle) -> None:
+        """Start the jobs that EASY would start, or let them wait; protect the first blocked ones."""
+        now, blocked = current.now, set[Group]()
+        for job in current.view.waiting.values():
+            if job.id in self._until or job.id in current.dispatched:
                 continue
-            length = self._lengths.of(job)
-            if job.nodes <= idle and profile.fits(job.nodes, length):
-                until = self._cheapest(job, length, now)
+            group = current.group(job)
+            if (fit := current.fitting(job)) is not None:
+                until = self._cheapest(current, job, fit.length)
                 if until == now:
-                    idle -= job.nodes
-                    decisions.append(self._start(job, length, now, _BACKFILLED if blocked else _HEAD))
+                    current.start(job, fit, reason=_BACKFILLED if group in blocked else _HEAD)
                 else:
                     self._until[job.id] = until
-                    decisions += self._reserve(job, length, until, reserved)
-            elif not blocked:
-                blocked = True
-                decisions += self._reserve(job, length, now, reserved)
-            if blocked and not idle:
+                    self._reserve(current, job, until)
+            elif group not in blocked:
+                blocked.add(group)
+                self._reserve(current, job, now)
+            if not current.idle and len(blocked) == len(current.plan.groups):
                 break
-        self._started.clear()
-        for start, end, nodes in reserved:
-            profile.release(start, end, nodes)
-        return decisions
 
-    def _delayed(self, view: View) -> list[QueuedJob]:
-        """Return the jobs that wait for a cheaper hour, the first to start first."""
-        jobs = [view.waiting[job_id] for job_id in self._until]
-        return sorted(jobs, key=lambda job: (self._until[job.id], job.queue_order))
-
-    def _start(self, job: QueuedJob, length: int, now: int, reason: Reason) -> Start:
-        self._lengths.started(job)
-        self._profile.start(job.id, job.nodes, now, now + length)
-        self._started.add(job.id)
-        return Start(job=job, reason=reason)
-
-    def _reserve(self, job: QueuedJob, length: int, due: int, reserved: list[tuple[int, int, int]]) -> Iterator[Reserve]:
-        """Subtract a job from the profile for the rest of the cycle, from when it is due or as soon as it fits then."""
-        profile, nodes = self._profile, job.nodes
-        due = profile.book(nodes, length, not_before=due)
-        reserved.append((due, due + length, nodes))
+    def _reserve(self, current: SchedulingCycle, job: QueuedJob, due: int) -> None:
+        """Subtract a job from the plan for the rest of the cycle, from when it is due or as soon as it fits then."""
+        plan, length = current.plan, self._lengths.of(job)
+        due, split = plan.around_windows(length, job, current.group(job), not_before=due)
+        if due < 0:
+            return  # windows let it start at no time
+        plan.reserve(due, length, split)
         if self._told.get(job.id) != due:
             self._told[job.id] = due
             certain = job.id in self._until or self._price is None or not self._most  # else it may be delayed then
-            yield Reserve(job=job, start=due, guaranteed=certain and self._lengths.are_estimates)
+            current.announce(Reserve(job=job, start=due, guaranteed=certain and self._lengths.are_estimates))
 
-    def _cheapest(self, job: QueuedJob, length: int, now: int) -> int:
+    def _cheapest(self, current: SchedulingCycle, job: QueuedJob, length: int) -> int:
         """Return when a job is to start that could start now."""
-        price, last = self._price, now + self._most
+        price, plan, now, last = self._price, current.plan, current.now, current.now + self._most
         if price is None or last == now:
             return now
-        starts = {last}
-        settled = next(time for time in reversed(self._profile.times()) if time < NEVER)  # nothing is known to change after
+        starts, settled = {last}, plan.settled()  # nothing is known to change after
         if price.every and (again := settled + price.every) < last:  # a later start is as dear as one a period before
             starts, last = set(), again
         # The mean is least where the job begins or ends as the price changes, or at the end of the delay.
@@ -168,7 +156,8 @@ class _Run:
         cost = price.mean(now, now + length)
         best, most = now, cost - self._saving * abs(cost)
         for start in sorted(starts):
-            if (cost := price.mean(start, start + length)) < most and self._profile.fits_at(start, job.nodes, length):
+            cost = price.mean(start, start + length)
+            if cost < most and plan.split(start, length, job, current.group(job)) is not None:
                 best, most = start, cost
         return best
 

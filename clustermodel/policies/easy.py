@@ -1,8 +1,8 @@
 """EASY backfilling: a job may jump ahead if it does not delay the first job in the queue (Talby & Feitelson 1999, section 3.1).
 
-Here are the policy's parameters; the rule is in :mod:`clustermodel.policies.easy_run`.  With a predictor, predictions replace
-the users' estimates (Yuan et al. 2010, section 3.2).  EASY-Last is ``easy:predictor=last``; EASY++ of Tsafrir et al. 2007 is
-``easy:predictor=last-two,correction=tsafrir,backfill_order=shortest``.
+Here are the policy's parameters; the rule is in :mod:`clustermodel.policies.backfilling.head`.  With a predictor, predictions
+replace the users' estimates (Yuan et al. 2010, section 3.2).  EASY-Last is ``easy:predictor=last``; EASY++ of Tsafrir et al.
+2007 is ``easy:predictor=last-two,correction=tsafrir,backfill_order=shortest``.
 """
 
 from dataclasses import dataclass
@@ -10,10 +10,11 @@ from typing import ClassVar, Final
 
 from clustermodel.plans.make import in_pools
 from clustermodel.policies import predictors
+from clustermodel.policies.backfilling.cycle import BackfillingRun
+from clustermodel.policies.backfilling.head import BackfillOrder, HeadRun
 from clustermodel.policies.disjoint_partitions import runs_of_partitions
-from clustermodel.policies.easy_run import BackfillOrder, EasyRun
+from clustermodel.policies.easy_run import EasyRun
 from clustermodel.policies.interface import Run, Setup, dependencies_of
-from clustermodel.policies.pools import PoolBackfilling
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
 from clustermodel.validation import choice, require_whole
 
@@ -68,7 +69,8 @@ class Easy:
             order = lambda job, _: (lengths.of(job), job.queue_order)  # noqa: E731
         if setup.disjoint and not lengths.may_overrun:  # else whatever happens lets EASY notice whose job is late
             return runs_of_partitions(self, setup)
-        if self.reserve_depth > 1 or self.reservation == "kept" or setup.one_by_one or in_pools(setup):
-            depth, kept = self.reserve_depth, self.reservation == "kept"
-            return PoolBackfilling(setup, lengths, depth=depth, order=order, kept=kept)
-        return EasyRun(setup, lengths, order)
+        plain = self.reserve_depth == 1 and self.reservation == "renewed" and order is None and not lengths.may_overrun
+        if plain and not (setup.explain or setup.one_by_one or in_pools(setup)):
+            return EasyRun()
+        head = HeadRun(self.reserve_depth, order, kept=self.reservation == "kept")
+        return BackfillingRun(setup, lengths, head)

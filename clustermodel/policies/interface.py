@@ -16,6 +16,7 @@ from clustermodel.errors import DecisionError, SpecificationError, quoted
 from clustermodel.machine.machine import Machine
 from clustermodel.machine.node_set import NodeSet, from_mask
 from clustermodel.machine.node_set import places as rows_of
+from clustermodel.plans.present import PresentPlan
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.workload.speedup import LINEAR, Speedup
 
@@ -251,6 +252,10 @@ class Setup(NamedTuple):
     occupied: Callable[[QueuedJob, int], tuple[int, int]] = lambda _job, _nodes: (0, 0)
     """(start-up, epilog): ticks for which a job's gang occupies a number of nodes before it executes, and after it ends or is
     preempted (not if it is suspended)."""
+
+    def plan(self) -> PresentPlan:
+        """Return a plan for a policy of your own, which knows where jobs can be on this machine."""
+        return PresentPlan(self)
 
     def __setattr__(self, field: str, value: object) -> None:
         raise DecisionError(f"it sets {field} of the setup; a policy may not change what it is told")

@@ -60,6 +60,7 @@ class QueueSorter:
         self._key = None if by_criterion else queue_order_of("backfilling", order)
         self._numerator, _, self._per_length = str(order if by_criterion else "D").partition("/")
         self.draws_priorities = self._numerator == "P"  # else submissions need not be reported
+        self.is_queue_order = self._key is None and self._numerator == "D"  # the longest delay first is queue order
         self._levels, self._weight, self._rng = levels, starvation_weight / TICKS_PER_SECOND, rng
         self._priority: dict[int, float] = {}  # id of a job in the system -> P
 
@@ -77,7 +78,7 @@ class QueueSorter:
         """Return jobs, given in queue order, in the order of one scheduling cycle."""
         jobs = list(in_order(jobs, self._key, now))
         if self._numerator == "D":
-            return jobs  # the longest delay first is queue order
+            return jobs
         values = [1.0] * len(jobs)
         if self.draws_priorities:
             values = [self._priority[job.id] for job in jobs]

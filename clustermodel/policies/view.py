@@ -62,6 +62,10 @@ class QueuedJob:
         other.alternatives = self.alternatives
         return other
 
+    def sized(self, nodes: int) -> "QueuedJob":
+        """Return the job as it would have to be described if it asked for so many nodes for as long; for plans."""
+        return self if nodes == self.nodes else self.on(nodes, self.estimate)
+
     def sets_allowed(self) -> tuple[NodeSet | None, ...]:
         """Return the sets of nodes of which its nodes are all in one, in the order in which they are tried; ``None``: all."""
         return self.alternatives or (self.allowed,)

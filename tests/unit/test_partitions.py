@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from clustermodel import Job, Limits, Machine, NodeFailures, Partition, Reservation, Result, Scenario, Site, Workload
 from clustermodel.plans.pools import Pools
 from clustermodel.policies.backfilling.cycle import SchedulingCycle
-from clustermodel.policies.backfilling.guarantees import EveryJob, NoJob, Selective
+from clustermodel.policies.backfilling.guarantees import EveryJob
 from clustermodel.policies.backfilling.scheduler import Backfilling
 from clustermodel.policies.interface import PolicyFunction
 from clustermodel.policies.registry import make_policy, policy_names
@@ -197,14 +197,6 @@ def test_a_policy_that_does_not_say_that_it_knows_them_refuses_partitions() -> N
         (lambda: Partition(name="a", nodes=[-1]), "Partition.nodes: -1 is not allowed; it must be an integer >= 0"),
         (lambda: Machine(nodes=4, partitions=parts(a="0-4")), "Machine.partitions: a: nodes: '0-4' is not allowed"),
         (lambda: Machine(nodes=4, partitions=parts(a="0") * 2), "Machine.partitions: a: 'a' is not allowed; another one has"),
-        (
-            lambda: run([job(1, 0, 1, 1, "a")], parts(a="0"), policy="backfilling:width=greedy"),
-            "backfilling: width: 'greedy' is not allowed where jobs differ in the nodes that they may",
-        ),
-        (
-            lambda: run([job(1, 0, 1, 1, "a")], parts(a="0"), policy="backfilling:guarantees=relaxed"),
-            "backfilling: guarantees: 'relaxed' is not allowed where jobs differ in the nodes that they may",
-        ),
     ],
 )
 def test_what_is_not_allowed(make: Any, message: str) -> None:
@@ -220,21 +212,19 @@ def test_what_is_not_allowed(make: Any, message: str) -> None:
     ],
     ids=["partitions", "reservations", "shapes"],
 )
-@pytest.mark.parametrize("kind", [EveryJob, NoJob, Selective])
-def test_guarantees_derived_from_known_ones_are_refused_where_plans_are_over_pools(
-    kind: Any, one_job: Job, partitions: list[Partition], fields: dict[str, Any]
+def test_a_guarantee_of_your_own_plans_on_any_machine(
+    one_job: Job, partitions: list[Partition], fields: dict[str, Any]
 ) -> None:
-    class NoStarts(kind):  # type: ignore[misc]
+    class InOrder(EveryJob):
         def schedule(self, current: SchedulingCycle) -> None:
-            """Start no job."""
+            """Start jobs in queue order."""
+            for each in current.queue:
+                if (fit := current.fitting(each)) is None:
+                    break
+                current.start(each, fit, "in order")
 
-    policy = Backfilling(guarantees=NoStarts())
-    assert not any((policy.takes_partitions, policy.takes_reservations, policy.takes_shapes))
-    message = refusal(lambda: run([one_job], partitions, policy=policy, **fields))
-    assert message.startswith("backfilling: guarantees: ")
-    assert " is not allowed where jobs differ in the nodes" in message
-    assert message.endswith("; they must be all, none or selective")
-    assert starts(run([one_job], partitions, policy=Backfilling(guarantees=kind()), **fields)) == [0]
+    policy = Backfilling(guarantees=InOrder())
+    assert starts(run([one_job], partitions, policy=policy, **fields)) == [0]
 
 
 def test_scenario_files_have_partitions() -> None:

@@ -1,5 +1,7 @@
 """The plan: reservations among running jobs, moved one at a time and never back."""
 
+import itertools
+from collections.abc import Iterable
 from random import Random
 from typing import NamedTuple
 
@@ -7,29 +9,66 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import QueuedJob
-from clustermodel.plans.profile import Plan, Reservation, RunningProfile, Shape
-from tests.jobs import queued
+from clustermodel.plans.one_pool import OnePool
+from clustermodel.plans.pool_plans import PoolPlan, RowPlan, Shape
+from clustermodel.plans.pools import Pools
+from clustermodel.ticks import NEVER
+from tests.jobs import queued, running
+
+Place = tuple[int, int, int]
+"""Start, length and nodes of a reservation."""
+KINDS = (OnePool, PoolPlan)
+
+
+def plan_of(nodes: int, kind: type[RowPlan] = OnePool) -> RowPlan:
+    plan = kind(Pools(nodes, ()), may_overrun=False)
+    plan.group_of(queued(0, 1, estimate=1))
+    return plan
+
+
+def start(plan: RowPlan, number: int, nodes: int, end: int) -> None:
+    plan.start(number, ((0, nodes),), 0, end)
+
+
+def end(plan: RowPlan, numbers: Iterable[int], now: int) -> bool:
+    return plan.catch_up([running(queued(number, 1, estimate=1), 1) for number in numbers], now, (), ())
+
+
+def places(plan: RowPlan) -> dict[int, Place]:
+    return {number: each[:3] for number, each in plan.reserved.items()}
+
+
+def place(plan: RowPlan, job: QueuedJob, length: int) -> int:
+    return plan.place(job, length, plan.groups[0])
+
+
+def place_best(plan: RowPlan, job: QueuedJob, shapes: list[Shape]) -> None:
+    best = plan.earliest_completion(job, shapes, plan.groups[0])
+    assert best is not None
+    plan.keep(job.id, best)
+
+
+def end_of(place: Place) -> int:
+    return place[0] + place[1]
 
 
 def test_a_plan_moves_reservations_one_at_a_time_and_never_back() -> None:
     # Two nodes; a job on both until 10.  Placed in turn: 1 (two nodes, 5) at 10, 2 (one node, 20) at 15, 3 (one node, 4)
     # at 15.  The running job ends at 2: 1 moves to 2, 2 to 7, 3 to 7.
-    plan = Plan(RunningProfile(2, may_overrun=False))
-    plan.profile.start(9, 2, 0, 10)
-    jobs = [queued(1, 2, estimate=5), queued(2, 1, estimate=20), queued(3, 1, estimate=4)]
-    for job in jobs:
-        plan.keep(job, plan.earliest([(job.nodes, job.estimate)]))
-    assert [plan.reserved[job.id].start for job in jobs] == [10, 15, 15]
-    plan.profile.advance(2)
-    assert plan.profile.end(9, 2, 2, 10)
-    plan.compress(jobs)
-    assert plan.reserved == {1: Reservation(2, 5, 2), 2: Reservation(7, 20, 1), 3: Reservation(7, 4, 1)}
-    assert plan.due(2) == [1]
-    assert plan.start_reserved(jobs[0]) == Reservation(2, 5, 2)
-    assert plan.next_start() == 7
-    plan.drop(jobs[1])
-    assert plan.reserved == {3: Reservation(7, 4, 1)}
-    assert plan.profile.steps() == [(2, 0), (7, 1), (11, 2)]
+    for kind in KINDS:
+        plan = plan_of(2, kind)
+        start(plan, 9, 2, 10)
+        jobs = [queued(1, 2, estimate=5), queued(2, 1, estimate=20), queued(3, 1, estimate=4)]
+        assert [place(plan, job, job.estimate) for job in jobs] == [10, 15, 15]
+        assert end(plan, [9], 2)
+        assert plan.compress(jobs) == jobs
+        assert places(plan) == {1: (2, 5, 2), 2: (7, 20, 1), 3: (7, 4, 1)}
+        assert plan.due(2) == [1]
+        assert plan.take(1)[:3] == (2, 5, 2)
+        assert plan.next_start() == 7
+        plan.drop(2)
+        assert places(plan) == {3: (7, 4, 1)}
+        assert [plan.free_at(time, plan.groups[0]) for time in (2, 7, 11)] == [0, 1, 2]
 
 
 # Several shapes, against a tick-by-tick search.
@@ -49,7 +88,7 @@ class Ticks:
         for tick in range(start, end):
             self.free[tick] += nodes
 
-    def rooms(self, shapes: list[Shape], latest: int) -> list[Reservation]:
+    def rooms(self, shapes: list[Shape], latest: int) -> list[Place]:
         """Return, for each shape, the first room that begins by ``latest``, if there is one."""
         found = []
         for nodes, length in shapes:
@@ -57,7 +96,7 @@ class Ticks:
                 start for start in range(latest + 1) if all(self.free[tick] >= nodes for tick in range(start, start + length))
             )
             if (start := next(starts, None)) is not None:
-                found.append(Reservation(start, length, nodes))
+                found.append((start, length, nodes))
         return found
 
 
@@ -76,31 +115,32 @@ recipes = st.builds(
     st.lists(shape_lists, max_size=5),
 )
 
-Case = tuple[Plan, Ticks, list[QueuedJob], dict[int, list[Shape]]]
+Case = tuple[RowPlan, Ticks, list[QueuedJob], dict[int, list[Shape]]]
 
 
-def planned(recipe: Recipe) -> Case:
+def planned(recipe: Recipe, kind: type[RowPlan] = OnePool) -> Case:
     """Return a plan with running jobs and reservations, of which some running jobs have ended, and the same in ticks."""
-    plan, ticks = Plan(RunningProfile(NODES, may_overrun=False)), Ticks()
-    for number, (nodes, end, _) in enumerate(recipe.running, 100):
-        plan.profile.start(number, nodes, 0, end)
-        ticks.add(0, end, -nodes)
+    plan, ticks = plan_of(NODES, kind), Ticks()
+    for number, (nodes, until, _) in enumerate(recipe.running, 100):
+        start(plan, number, nodes, until)
+        ticks.add(0, until, -nodes)
     jobs = []
     for number, shapes in enumerate(recipe.shapes):
         nodes, length = shapes[0]
         jobs.append(queued(number, nodes, estimate=length))
-        room = min(ticks.rooms(shapes, HORIZON // 2), key=lambda room: room.end)
-        assert plan.earliest(shapes) == room
-        plan.keep(jobs[-1], room)
-        ticks.add(room.start, room.end, -room.nodes)
-    for number, (nodes, end, ended) in enumerate(recipe.running, 100):
-        if ended:
-            assert plan.profile.end(number, nodes, 0, end)
-            ticks.add(0, end, nodes)
+        room = min(ticks.rooms(shapes, HORIZON // 2), key=end_of)
+        place_best(plan, jobs[-1], shapes)
+        assert places(plan)[number] == room
+        ticks.add(room[0], end_of(room), -room[2])
+    ended = [number for number, (_, _, ended) in enumerate(recipe.running, 100) if ended]
+    assert end(plan, ended, 0) == bool(ended)
+    for number in ended:
+        nodes, until, _ = recipe.running[number - 100]
+        ticks.add(0, until, nodes)
     return plan, ticks, jobs, dict(enumerate(recipe.shapes))
 
 
-plans = recipes.map(planned)
+plans = st.builds(planned, recipes, st.sampled_from(KINDS))
 
 
 @given(plans, shape_lists)
@@ -108,8 +148,9 @@ def test_the_earliest_room_is_the_one_that_ends_first_and_of_equals_that_of_the_
     case: Case, shapes: list[Shape]
 ) -> None:
     plan, ticks, _, _ = case
-    rooms = ticks.rooms(shapes, HORIZON // 2)
-    assert plan.earliest(shapes) == min(rooms, key=lambda room: room.end)
+    room = plan.earliest_completion(queued(99, shapes[0][0], estimate=1), shapes, plan.groups[0])
+    assert room is not None
+    assert room[:3] == min(ticks.rooms(shapes, HORIZON // 2), key=end_of)
 
 
 @given(plans, st.randoms(use_true_random=False))
@@ -118,18 +159,18 @@ def test_reshaping_gives_each_job_in_turn_the_room_that_ends_first_and_begins_no
 ) -> None:
     plan, ticks, jobs, shapes = case
     random.shuffle(jobs)
-    expected = dict(plan.reserved)
+    before = places(plan)
+    expected = dict(before)
     for job in jobs:
         held = expected[job.id]
-        ticks.add(held.start, held.end, held.nodes)
-        rooms = [room for room in ticks.rooms(shapes[job.id], held.start) if (room.end, room.start) < (held.end, held.start)]
-        expected[job.id] = min(rooms, key=lambda room: (room.end, room.start), default=held)
-        ticks.add(expected[job.id].start, expected[job.id].end, -expected[job.id].nodes)
-    before = dict(plan.reserved)
-    plan.reshape(jobs, shapes)
-    assert plan.reserved == expected
-    assert all(room.start <= before[job].start and room.end <= before[job].end for job, room in plan.reserved.items())
-    assert [plan.profile.free_at(tick) for tick in range(HORIZON)] == ticks.free
+        ticks.add(held[0], end_of(held), held[2])
+        rooms = [room for room in ticks.rooms(shapes[job.id], held[0]) if (end_of(room), room[0]) < (end_of(held), held[0])]
+        expected[job.id] = best = min(rooms, key=lambda room: (end_of(room), room[0]), default=held)
+        ticks.add(best[0], end_of(best), -best[2])
+        plan.reshape(job, shapes[job.id])
+    assert places(plan) == expected
+    assert all(room[0] <= before[job][0] and end_of(room) <= end_of(before[job]) for job, room in expected.items())
+    assert [plan.free_at(tick, plan.groups[0]) for tick in range(HORIZON)] == ticks.free
 
 
 class Event(NamedTuple):
@@ -161,65 +202,67 @@ events = st.lists(
 @given(events)
 def test_jobs_that_are_not_tested_could_not_have_moved(course: list[Event]) -> None:
     # The twin takes out each job and places it again.
-    plan, twin = (Plan(RunningProfile(NODES, may_overrun=False)) for _ in range(2))
-    now, jobs = 0, list[QueuedJob]()
+    plan, twin = plan_of(NODES), plan_of(NODES)
+    now, jobs, numbers = 0, list[QueuedJob](), itertools.count()
     running: dict[int, tuple[int, int]] = {}  # job id -> nodes, expected end
     for event in course:
-        now = min([now + event.after, *(reservation.start for reservation in plan.reserved.values())])
+        now = min([now + event.after, *(each.start for each in plan.reserved.values())])
         number = sorted(running)[event.ends % len(running)] if running else None
         ended = [number] if number is not None else []
-        ended += [number for number, (_, end) in running.items() if end <= now and number not in ended]
+        ended += [number for number, (_, until) in running.items() if until <= now and number not in ended]
         for either in (plan, twin):
-            either.profile.advance(now)
-            for number in ended:
-                nodes, end = running[number]
-                either.profile.end(number, nodes, now, end)
+            end(either, ended, now)
         for number in ended:
             del running[number]
         order = event.random.sample(jobs, len(jobs))
         plan.compress(order)
-        twin.reshape(order, {number: [(one.nodes, one.length)] for number, one in twin.reserved.items()})
-        assert plan.reserved == twin.reserved
+        for job in order:
+            twin.reshape(job, [(twin.reserved[job.id].nodes, twin.reserved[job.id].length)])
+        assert places(plan) == places(twin)
         if event.withdrawn < len(jobs):
             for either in (plan, twin):
-                either.drop(jobs[event.withdrawn])
-                either.place(jobs[event.withdrawn], [(jobs[event.withdrawn].nodes, jobs[event.withdrawn].estimate)])
+                either.drop(jobs[event.withdrawn].id)
+                place(either, jobs[event.withdrawn], jobs[event.withdrawn].estimate)
         for nodes, length in event.submitted:
-            jobs.append(queued(len(running) + len(jobs) + 100 * now, nodes, estimate=length))
-            assert plan.place(jobs[-1], [(nodes, length)]) == twin.place(jobs[-1], [(nodes, length)])
-        assert plan.profile.steps() == twin.profile.steps()
-        overdue = {number: one for number, one in plan.reserved.items() if one.start <= now}
+            jobs.append(queued(next(numbers), nodes, estimate=length))
+            assert place(plan, jobs[-1], length) == place(twin, jobs[-1], length)
+        assert plan.steps() == twin.steps()
+        overdue = {number: each for number, each in plan.reserved.items() if each.start <= now}
         assert plan.due(now) == sorted(overdue, key=lambda number: (overdue[number].start, number))
-        assert plan.next_start() == min((one.start for one in plan.reserved.values()), default=None)
-        for number, reservation in overdue.items():
-            plan.take(number)
-            twin.take(number)
-            running[number] = reservation.nodes, reservation.end
+        assert plan.next_start() == min((each.start for each in plan.reserved.values()), default=NEVER)
+        for number, each in overdue.items():
+            for either in (plan, twin):
+                either.take(number)
+                either.note_start(number, each.split, each.end)
+            running[number] = each.nodes, each.end
         jobs = [job for job in jobs if job.id not in running]
 
 
-@given(recipes)
-def test_compressing_jobs_of_one_shape_is_reshaping_them(recipe: Recipe) -> None:
-    plan, _, jobs, _ = planned(recipe)
-    twin, _, _, _ = planned(recipe)
+@given(recipes, st.sampled_from(KINDS))
+def test_compressing_jobs_of_one_shape_is_reshaping_them(recipe: Recipe, kind: type[RowPlan]) -> None:
+    plan, _, jobs, _ = planned(recipe, kind)
+    twin, _, _, _ = planned(recipe, kind)
     plan.compress([queued(99, 1, estimate=1), *jobs])  # one without a reservation is passed over
-    twin.reshape(jobs, {number: [(room.nodes, room.length)] for number, room in twin.reserved.items()})
-    assert plan.reserved == twin.reserved
-    assert plan.profile.steps() == twin.profile.steps()
+    for job in jobs:
+        twin.reshape(job, [(twin.reserved[job.id].nodes, twin.reserved[job.id].length)])
+    assert places(plan) == places(twin)
+    assert plan.steps() == twin.steps()
 
 
 def test_reshaping_by_hand() -> None:
     # Four nodes, a job on all of them until 20.  1 can have two nodes for 30 or four for 15: it is promised 20-35 on four.  2
     # can have two for 10 only: 35-45.  Two nodes are free from now on: 1 moves to 0-30 on two, which ends earlier than 20 +
     # 15.
-    plan = Plan(RunningProfile(4, may_overrun=False))
-    plan.profile.start(8, 2, 0, 20)
-    plan.profile.start(9, 2, 0, 20)
-    shapes = {1: [(2, 30), (4, 15)], 2: [(2, 10)]}
-    jobs = [queued(1, 2, estimate=30), queued(2, 2, estimate=10)]
-    for job in jobs:
-        plan.keep(job, plan.earliest(shapes[job.id]))
-    assert plan.reserved == {1: Reservation(20, 15, 4), 2: Reservation(35, 10, 2)}
-    assert plan.profile.end(9, 2, 0, 20)
-    plan.reshape(jobs, shapes)
-    assert plan.reserved == {1: Reservation(0, 30, 2), 2: Reservation(20, 10, 2)}
+    for kind in KINDS:
+        plan = plan_of(4, kind)
+        start(plan, 8, 2, 20)
+        start(plan, 9, 2, 20)
+        shapes = {1: [(2, 30), (4, 15)], 2: [(2, 10)]}
+        jobs = [queued(1, 2, estimate=30), queued(2, 2, estimate=10)]
+        for job in jobs:
+            place_best(plan, job, shapes[job.id])
+        assert places(plan) == {1: (20, 15, 4), 2: (35, 10, 2)}
+        assert end(plan, [9], 0)
+        for job in jobs:
+            plan.reshape(job, shapes[job.id])
+        assert places(plan) == {1: (0, 30, 2), 2: (20, 10, 2)}

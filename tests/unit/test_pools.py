@@ -25,6 +25,10 @@ VARIANTS = (
     "1/L",
     "D-NG",
     "backfilling:guarantees=selective",
+    "backfilling:guarantees=relaxed",
+    "1/L:speculation=0.5,test_runs=true",
+    "D-NG:width=greedy,widening=2,speculation=0.3",
+    "backfilling:width=greedy,widening=true",
     "ss",
     "ss:mode=checkpoint",
     "server-filling",
@@ -49,7 +53,6 @@ IN_ROUNDS = ("max-min:round_s=10", "finish-time-fair:round_s=10,ahead_s=2")
 MODULES = (
     "fcfs.in_pools",
     "easy.in_pools",
-    "backfilling.scheduler.in_pools",
     "slack.in_pools",
 )
 """Where policies find out whether they plan over pools."""

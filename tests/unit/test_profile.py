@@ -7,9 +7,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from clustermodel import DecisionError
-from clustermodel.plans.profile import SHORTEST_EXTENSION, Profile, RunningProfile
+from clustermodel.plans.one_pool import OnePool
+from clustermodel.plans.pool_plans import PoolPlan, RowPlan
+from clustermodel.plans.pools import Pools
+from clustermodel.plans.profile import SHORTEST_EXTENSION, Profile
 from clustermodel.policies.predictors import as_late_again
 from clustermodel.ticks import NEVER
+from tests.jobs import queued, running
 
 NODES = 6
 LATEST = 60
@@ -208,84 +212,100 @@ def test_more_nodes_than_are_free_cannot_be_reserved() -> None:
 
 
 SECOND = 1_000_000
+KINDS = (OnePool, PoolPlan)
 
 
-def test_a_running_job_is_subtracted_until_its_expected_end_and_gives_back_what_it_does_not_use() -> None:
-    profile = RunningProfile(4, may_overrun=False)
-    profile.start(1, 3, 0, 10)
-    profile.start(2, 1, 0, 20)
-    assert profile.steps() == [(0, 0), (10, 3), (20, 4)]
-    profile.advance(5)
-    assert profile.end(2, 1, 5, 20)  # 15 ticks early: room was made
-    assert profile.steps() == [(5, 1), (10, 4)]
-    profile.advance(10)
-    assert not profile.end(1, 3, 10, 10)  # on time: nothing was made
-    assert profile.steps() == [(10, 4)]
+def plan_of(*, may_overrun: bool, kind: type[RowPlan] = OnePool) -> RowPlan:
+    plan = kind(Pools(4, ()), may_overrun=may_overrun)
+    plan.group_of(queued(0, 1, estimate=1))
+    return plan
+
+
+def free(plan: RowPlan) -> list[tuple[int, int]]:
+    """Return the steps: when they begin, and how many nodes are free."""
+    return [(time, plan.free_at(time, plan.groups[0])) for time in plan.steps()[0]]
+
+
+def start(plan: RowPlan, number: int, nodes: int, end: int) -> None:
+    plan.start(number, ((0, nodes),), 0, end)
+
+
+def end(plan: RowPlan, number: int, now: int) -> bool:
+    return plan.catch_up([running(queued(number, 1, estimate=1), 1)], now, (), ())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_running_job_is_subtracted_until_its_expected_end_and_gives_back_what_it_does_not_use(kind: type[RowPlan]) -> None:
+    plan = plan_of(may_overrun=False, kind=kind)
+    start(plan, 1, 3, 10)
+    start(plan, 2, 1, 20)
+    assert free(plan) == [(0, 0), (10, 3), (20, 4)]
+    assert end(plan, 2, 5)  # 15 ticks early: room was made
+    assert free(plan) == [(5, 1), (10, 4)]
+    assert not end(plan, 1, 10)  # on time: nothing was made
+    assert free(plan) == [(10, 4)]
 
 
 def test_where_jobs_are_killed_none_overruns() -> None:
-    profile = RunningProfile(4, may_overrun=False)
-    profile.start(1, 3, 0, 10)
-    profile.advance(10)
-    assert profile.overrunning(10, [1]) == []
+    plan = plan_of(may_overrun=False)
+    start(plan, 1, 3, 10)
+    plan.advance(10)
+    assert plan.overrunning(10, [1]) == []
 
 
-def test_an_overrunning_job_is_assumed_to_go_on_as_long_as_it_has_been_late_and_a_second_at_least() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_overrunning_job_is_assumed_to_go_on_as_long_as_it_has_been_late_and_a_second_at_least(kind: type[RowPlan]) -> None:
     assert SHORTEST_EXTENSION == SECOND
-    profile = RunningProfile(4, may_overrun=True)
-    profile.start(7, 3, 0, 10 * SECOND)
-    assert profile.overrunning(10 * SECOND - 1, [7]) == []
+    plan = plan_of(may_overrun=True, kind=kind)
+    start(plan, 7, 3, 10 * SECOND)
+    assert plan.overrunning(10 * SECOND - 1, [7]) == []
     # late by 0, 1.5, 10 and 30 s: it will go on for 1, 1.5, 10 and 30 s
     for now, until in ((10, 11), (11.5, 13), (20, 30), (40, 70)):
-        profile.advance(round(now * SECOND))
-        assert profile.overrunning(round(now * SECOND), [7]) == [7]
-        profile.extend([7], round(now * SECOND), lambda _, late: as_late_again(late))
-        assert profile.steps() == [(now * SECOND, 1), (until * SECOND, 4)]
-        assert profile.overrunning(until * SECOND - 1, [7]) == []
+        plan.advance(round(now * SECOND))
+        assert plan.overrunning(round(now * SECOND), [7]) == [7]
+        plan.extend([7], round(now * SECOND), lambda _, late: as_late_again(late))
+        assert free(plan) == [(now * SECOND, 1), (until * SECOND, 4)]
+        assert plan.overrunning(until * SECOND - 1, [7]) == []
 
 
 def test_several_overrunning_jobs_are_extended_each_from_its_own_estimate() -> None:
-    profile = RunningProfile(4, may_overrun=True)
-    profile.start(1, 1, 0, 10 * SECOND)
-    profile.start(2, 1, 0, 25 * SECOND)
-    profile.start(3, 2, 0, 99 * SECOND)
-    profile.advance(30 * SECOND)
-    late = profile.overrunning(30 * SECOND, [1, 2, 3])
+    plan = plan_of(may_overrun=True)
+    start(plan, 1, 1, 10 * SECOND)
+    start(plan, 2, 1, 25 * SECOND)
+    start(plan, 3, 2, 99 * SECOND)
+    plan.advance(30 * SECOND)
+    late = plan.overrunning(30 * SECOND, [1, 2, 3])
     assert sorted(late) == [1, 2]
-    profile.extend(late, 30 * SECOND, lambda _, late: as_late_again(late))
+    plan.extend(late, 30 * SECOND, lambda _, late: as_late_again(late))
     # 1 is 20 s late and 2 is 5 s late: until 50 and 35
-    assert profile.steps() == [(30 * SECOND, 0), (35 * SECOND, 1), (50 * SECOND, 2), (99 * SECOND, 4)]
+    assert free(plan) == [(30 * SECOND, 0), (35 * SECOND, 1), (50 * SECOND, 2), (99 * SECOND, 4)]
 
 
 def test_an_overrunning_job_that_ends_gives_back_its_assumed_rest_and_is_not_late_again() -> None:
-    profile = RunningProfile(4, may_overrun=True)
-    profile.start(7, 3, 0, 10 * SECOND)
-    profile.advance(30 * SECOND)
-    assert profile.overrunning(30 * SECOND, [7]) == [7]
-    profile.extend([7], 30 * SECOND, lambda _, late: as_late_again(late))  # 20 s late: until 50
-    profile.advance(31 * SECOND)
-    assert profile.end(7, 3, 31 * SECOND, 10 * SECOND)  # the caller's expected end is the estimate
-    assert profile.steps() == [(31 * SECOND, 4)]
-    assert profile.overrunning(50 * SECOND, []) == []
+    plan = plan_of(may_overrun=True)
+    start(plan, 7, 3, 10 * SECOND)
+    plan.advance(30 * SECOND)
+    assert plan.overrunning(30 * SECOND, [7]) == [7]
+    plan.extend([7], 30 * SECOND, lambda _, late: as_late_again(late))  # 20 s late: until 50
+    assert end(plan, 7, 31 * SECOND)
+    assert free(plan) == [(31 * SECOND, 4)]
+    assert plan.overrunning(50 * SECOND, []) == []
 
 
 def test_a_job_that_ends_in_time_is_never_late_where_jobs_may_overrun() -> None:
-    profile = RunningProfile(4, may_overrun=True)
-    profile.start(1, 2, 0, 10 * SECOND)
-    profile.start(2, 2, 0, 10 * SECOND)
-    profile.advance(4 * SECOND)
-    assert profile.end(1, 2, 4 * SECOND, 10 * SECOND)
-    profile.advance(10 * SECOND)
-    assert not profile.end(2, 2, 10 * SECOND, 10 * SECOND)
-    assert profile.overrunning(10 * SECOND, [7]) == []
-    assert profile.steps() == [(10 * SECOND, 4)]
+    plan = plan_of(may_overrun=True)
+    start(plan, 1, 2, 10 * SECOND)
+    start(plan, 2, 2, 10 * SECOND)
+    assert end(plan, 1, 4 * SECOND)
+    assert not end(plan, 2, 10 * SECOND)
+    assert plan.overrunning(10 * SECOND, [7]) == []
+    assert free(plan) == [(10 * SECOND, 4)]
 
 
 def test_a_job_started_in_room_reserved_for_it_is_only_noted() -> None:
-    profile = RunningProfile(4, may_overrun=True)
-    profile.reserve(0, 10, 3)
-    profile.note_start(1, 3, 10)
-    assert profile.steps() == [(0, 1), (10, 4)]
-    profile.advance(4)
-    assert profile.end(1, 3, 4, 10)
-    assert profile.steps() == [(4, 4)]
+    plan = plan_of(may_overrun=True)
+    plan.reserve(0, 10, ((0, 3),))
+    plan.note_start(1, ((0, 3),), 10)
+    assert free(plan) == [(0, 1), (10, 4)]
+    assert end(plan, 1, 4)
+    assert free(plan) == [(4, 4)]

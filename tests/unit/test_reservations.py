@@ -493,10 +493,6 @@ def test_a_job_that_cannot_go_on_before_nodes_are_down_for_good_is_aborted() -> 
         (lambda: Reservation.from_text("start_s=1,end_s=x"), "reservation: end_s: 'x' is not allowed; it must be a number of"),
         (lambda: Reservation.from_text("start_s=1,2"), "reservation: start_s: '2' is not allowed; write key=value,key=value"),
         (lambda: Reservation.from_text("begin_s=1"), "reservation: 'begin_s' is not allowed (did you mean"),
-        (
-            lambda: run([job(1, 0, 1, 1)], Reservation(start_s=0, end_s=9), policy="D:width=half"),
-            "backfilling: width: 'half' is not allowed where",
-        ),
     ],
 )
 def test_what_is_not_allowed(make: Any, message: str) -> None:

@@ -140,10 +140,6 @@ def test_what_no_node_can_hold_is_rejected() -> None:
         (lambda: run([job(1, 0, 4, 1, max_nodes_used=2)], "pv-easy"), "policy pv-easy: not allowed where jobs have shapes"),
         (lambda: run([job(1, 0, 4, 1, memory_gib=1)], "gs", node_memory_gib=8), "policy gs: not allowed where jobs have"),
         (
-            lambda: run([job(1, 0, 4, 1, max_nodes_used=2)], "1/L:widening=true"),
-            "backfilling: widening: True is not allowed",
-        ),
-        (
             lambda: run([job(1, 0, 1, 1, max_nodes_used=2)], processors_per_node=1),
             "job 1: a shape is not allowed where nodes have one processor; give Machine",
         ),

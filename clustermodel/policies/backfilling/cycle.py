@@ -1,121 +1,154 @@
 """One run of a backfilling scheduler, and its scheduling cycles (Perkovic & Keleher 2000, figure 2).
 
-A cycle collects what the phases decide and subtracts it from the profile at once, so that each phase sees what the phases
-before it have left.
+A cycle collects what the phases decide and subtracts it from the plan at once, so that each phase sees what the phases before
+it have left.  The plan knows where jobs can be, the phases say which.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from clustermodel.machine.node_set import count
-from clustermodel.plans.profile import Plan, Profile, Reservation, RunningProfile, Shape, Shapes, earliest_completion
+from clustermodel.plans.make import running_plan_of
+from clustermodel.plans.pool_plans import Chooser, Group, Reservation, RunningPlan, Shapes, Steps
+from clustermodel.plans.pools import Split
 from clustermodel.policies.backfilling.guarantees import EveryJob, FirstPhase
-from clustermodel.policies.backfilling.moldable import ASKED, Sizes, StartTimeWidening, shapes_of, sizes_of
+from clustermodel.policies.backfilling.head import HeadRun
+from clustermodel.policies.backfilling.moldable import ASKED, Fit, Sizes, StartTimeWidening, shapes_of
 from clustermodel.policies.backfilling.speculation import Speculation
 from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, Start, WakeAt
 from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.queue_order import QueueSorter
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
-
-if TYPE_CHECKING:
-    from clustermodel.policies.backfilling.scheduler import Backfilling
+from clustermodel.ticks import NEVER
 
 
 class BackfillingRun:
-    """One run of a backfilling scheduler: its phases, and what they share from one scheduling cycle to the next."""
+    """One run of a backfilling scheduler: its phases, and what they share from one scheduling cycle to the next.
 
-    def __init__(self, policy: Backfilling, setup: Setup, guarantees: FirstPhase) -> None:
-        self.setup = setup
-        self.lengths = lengths = Lengths(policy, setup, once=True)  # expected run times on the nodes that jobs ask for
-        self.plan = Plan(RunningProfile(setup.nodes, may_overrun=lengths.may_overrun))  # running jobs and reservations
-        self.sorter = QueueSorter(policy.order, policy.levels, policy.starvation_weight, setup.rng)
-        self.shapes: dict[int, Shapes] = {}  # id of a job in the system -> the shapes it can have, the preferred one first
-        self._sizes: Sizes = sizes_of(policy.width)
+    ``guarantees`` are the first phase; ``speculation`` starts jobs that it has left, and ``widening`` gives more nodes to jobs
+    that start.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        lengths: Lengths,
+        guarantees: FirstPhase,
+        sorter: QueueSorter | None = None,
+        *,
+        sizes: Sizes = ASKED,
+        speculation: Speculation | None = None,
+        widening: StartTimeWidening | None = None,
+    ) -> None:
+        self.setup, self.lengths = setup, lengths
+        self.sorter = QueueSorter("arrival", 1, 0.0, setup.rng) if sorter is None else sorter
+        self.plan: RunningPlan = running_plan_of(setup, may_overrun=lengths.may_overrun)  # running jobs and reservations
+        self.sizes, self.explain, self.speculation, self.widening = sizes, setup.explain, speculation, widening
+        self.molds = sizes is not ASKED or widening is not None  # whether jobs run on other nodes than they ask for
         self._guarantees = guarantees
-        self.speculation: Speculation | None = policy.speculative_phase()  # starts jobs that the first phase has left
-        self.widening: StartTimeWidening | None = policy.last_phase()  # gives more nodes to jobs that start
-        self.molds, self.explain = self._sizes is not ASKED, setup.explain
-        # Whether cycles only keep reservations for all jobs, unless a job is late or a node has failed.
-        others = self.speculation or self.widening or self.molds or self.explain
-        self._only_reserves = type(self._guarantees) is EveryJob and not others
+        self.head: HeadRun | None = guarantees if isinstance(guarantees, HeadRun) else None
+        self.shapes: dict[int, Shapes] = {}  # where it molds: job id -> the shapes it can have, the preferred one first
+        self.unplaced: set[int] = set()  # jobs that were to hold a reservation, but windows let them start at no time
+        # Whether no later phase changes what starts, or explains it.
+        self.starts_at_once = self.head is not None or (
+            type(guarantees) is EveryJob and not (speculation or widening or setup.explain)
+        )
+        self._sets_alarms = self.head is None or self.head.depth > 1
+        self._cycle = SchedulingCycle(self)
+        self._alarm: int | None = None
+        windows = bool(setup.machine.windows)
+        # Whether a job that is blocked may fit later although none of its nodes has become free.
+        self.reconsiders = windows or setup.by_node or setup.one_by_one or lengths.may_overrun
+        if windows and (self.molds or speculation is not None or not lengths.are_estimates):
+            self.plan.longest_of = self._longest_of
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Run one scheduling cycle."""
-        plan, profile, lengths, now = self.plan, self.plan.profile, self.lengths, view.now
-        ended, submitted, _, requeued, failed, repaired, _ = batch
+        plan, lengths, now = self.plan, self.lengths, view.now
+        ended, submitted, _, requeued, failed, repaired, windows_change = batch
         if not lengths.are_estimates:
             lengths.observe(batch, view)
-        nodes_freed = profile.catch_up(ended, now, failed, repaired)
+        nodes_freed = plan.catch_up(ended, now, failed, repaired)
         if ended:
             nodes_freed |= self._forget(ended, view)
         if submitted:
-            if self.sorter.draws_priorities:
-                self.sorter.submitted(submitted)
-            for job in submitted:
-                self.shapes[job.id] = shapes_of(job, lengths.of(job), self._sizes, self.setup)
-        if requeued:
+            self._enter(submitted)
+        if requeued and self.molds:
             nodes_freed |= self._reshape(requeued, view)
-        late = profile.overrunning(now, view.running)
+        if windows_change:
+            self._forget_rejected(view)
+        late = plan.overrunning(now, view.running)
         if not (view.waiting or plan.reserved or late or failed):
             return []
-        if self._only_reserves and not (late or failed or requeued):
-            decisions = self._reserve_for_all(submitted, view, nodes_freed)
-        else:
-            decisions = self._go_through_phases(batch, view, late, nodes_freed=nodes_freed)
-        if (alarm := plan.new_alarm()) is not None:
-            decisions.append(WakeAt(time=alarm))
-        return decisions
-
-    def _go_through_phases(self, batch: Batch, view: View, late: list[int], *, nodes_freed: bool) -> list[Decision]:
-        """Run the phases of a cycle, one after the other."""
-        current = SchedulingCycle(self, batch, view, nodes_freed=nodes_freed)
-        if late or batch.failed:
+        current = self._cycle
+        current.begin(batch, view, nodes_freed=nodes_freed)
+        if late or failed:
             self._replan(late, current)
         self._guarantees.schedule(current)
+        if not self.starts_at_once:
+            self._go_through_other_phases(current)
+        decisions = current.announced
+        if self._sets_alarms or plan.sets_alarms():
+            # A single reservation on equal nodes begins when a job is expected to end, which is an event already.
+            alarm = plan.next_start()
+            if alarm not in (self._alarm, NEVER):
+                self._alarm = alarm
+                decisions.append(WakeAt(time=alarm))
+        return decisions
+
+    def _go_through_other_phases(self, current: SchedulingCycle) -> None:
         if self.speculation is not None:
             self.speculation.schedule(current)
         if self.widening is not None and current.dispatched:
             self.widening.schedule(current)
-        decisions = current.decisions()
+        current.settle()
         if self.lengths.may_overrun and (later := [start for start in current.trial_starts.values() if start > current.now]):
             # A running job may outlive the end at which its nodes were to be free; the policy decides again at that time.
-            decisions.append(WakeAt(time=min(later)))
-        return decisions
+            current.announce(WakeAt(time=min(later)))
 
-    def _reserve_for_all(self, submitted: Sequence[QueuedJob], view: View, nodes_freed: bool) -> list[Decision]:
-        """Run a cycle of :class:`EveryJob` in which nothing else can matter, without the steps that only others need."""
-        plan, shapes, now, waiting = self.plan, self.shapes, view.now, view.waiting
-        decisions: list[Decision] = []
-        if nodes_freed and plan.reserved:
-            plan.compress(self.sorter.sort(waiting.values(), now))
-        for job in self.sorter.sort(submitted, now) if len(submitted) > 1 else submitted:
-            start = plan.place(job, shapes[job.id]).start
-            if start > now:
-                decisions.append(Reserve(job=job, start=start, guaranteed=not self.lengths.may_overrun))
-        for job_id in plan.due(now):
-            job = waiting[job_id]
-            nodes = plan.start_reserved(job).nodes
-            decisions.append(Start(job=job, nodes=None if nodes == job.nodes else nodes))
-        return decisions
+    def shapes_of(self, job: QueuedJob) -> Shapes:
+        """Return the shapes that a waiting job can have, the preferred one first."""
+        return self.shapes[job.id] if self.molds else ((job.nodes, self.lengths.of(job)),)
+
+    def _enter(self, submitted: Sequence[QueuedJob]) -> None:
+        plan = self.plan
+        if self.sorter.draws_priorities:
+            self.sorter.submitted(submitted)
+        for job in submitted:
+            plan.enter(job)
+            if self.molds:
+                self.shapes[job.id] = shapes_of(job, self.lengths.of(job), self.sizes, self.setup)
+
+    def _longest_of(self, job: QueuedJob) -> int:
+        """Return for how long the machine takes a job to hold its nodes: by its estimate, on those that it asks for."""
+        job = self._cycle.view.waiting.get(job.id, job)
+        return self.setup.holding(job, job.estimate)
 
     def _forget(self, ended: Sequence[RunningJob], view: View) -> bool:
         """Forget the jobs that have left the system; return whether reserved nodes were freed."""
-        plan, nodes_freed = self.plan, False
+        nodes_freed = False
         for gang in ended:
             job = gang.job
             if job.id in view.waiting:
                 continue  # stopped at its speculated time, or by the failure of a node
-            del self.shapes[job.id]
-            if self.sorter.draws_priorities:
-                self.sorter.left(job)
             if self.speculation is not None:
                 self.speculation.left(job)
-                if job.id in plan.reserved:  # it completed in a speculative run attempt and no longer needs its reservation
-                    plan.drop(job)
+                if job.id in self.plan.reserved:  # it completed in a speculative run attempt and needs its reservation no more
+                    self.plan.note_freed(self.plan.drop(job.id).split)
                     nodes_freed = True
+            self.plan.leave(job.id)
+            if self.molds:
+                del self.shapes[job.id]
+            if self.sorter.draws_priorities:
+                self.sorter.left(job)
         return nodes_freed
+
+    def _forget_rejected(self, view: View) -> None:
+        """Forget jobs that have been rejected because they have missed their last chance to start before a window."""
+        plan = self.plan
+        for job_id in [job_id for job_id in plan.reserved if job_id not in view.waiting and job_id not in view.running]:
+            plan.note_freed(plan.drop(job_id).split)
+        self.unplaced.intersection_update(view.waiting)
 
     def _reshape(self, requeued: Sequence[QueuedJob], view: View) -> bool:
         """Change the shapes of jobs that have been saved on a number of nodes; return whether reserved nodes were freed."""
@@ -125,55 +158,70 @@ class BackfillingRun:
                 run_time = self.setup.speedup.time_on(self.lengths.predicted(job), job.nodes, nodes)
                 self.shapes[job.id] = ((nodes, self.setup.holding(job, run_time, nodes)),)
                 if (reservation := plan.reserved.get(job.id)) is not None and reservation.nodes != nodes:
-                    plan.drop(job)  # it kept that during a test run, which has saved it with another number of tasks
+                    plan.note_freed(plan.drop(job.id).split)  # kept during a test run, which saved it with another number
                     nodes_freed = True
         return nodes_freed
 
     def _replan(self, late: list[int], current: SchedulingCycle) -> None:
         """Place all jobs again, perhaps later than guaranteed: jobs outlive their expected ends, or nodes have failed."""
-        plan, view = current.plan, current.view
-        jobs = [job for job in current.queue if job.id in plan.reserved]
-        for job_id in [job_id for job_id in plan.reserved if job_id not in view.waiting]:
-            plan.drop(view.running[job_id].job)
-        for job in jobs:
-            plan.drop(job)
-        plan.profile.extend(late, current.now, self.lengths.delays(view.running))
-        for job in () if current.batch.failed else jobs:  # after a failure all are placed again, with the jobs that it stopped
-            plan.place(job, self.shapes[job.id])
-        current.nodes_freed = False
+        plan, view = self.plan, current.view
+        keeps_places = self.head is None and plan.reserved and not current.batch.failed
+        jobs = [job for job in current.queue if job.id in plan.reserved] if keeps_places else []
+        for job_id in list(plan.reserved):
+            plan.drop(job_id)
+        plan.extend(late, current.now, self.lengths.delays(view.running))
+        plan.freed = -1  # of all
+        current.nodes_freed, current.is_replanned = False, True
+        for job in jobs:  # after a failure all are placed again, with the jobs that it stopped
+            current.place(job)
 
 
 class Dispatch:
     """A job that starts in this cycle, on ``nodes`` until its expected end, or at most for ``limit`` ticks.
 
-    ``fits`` says why it can start, in words, and ``why`` why it may, although other jobs wait.
+    ``fits`` says why it can start, in words, and ``why`` why it may, although other jobs wait; or ``reason`` says both.
     """
 
-    __slots__ = ("fits", "job", "length", "limit", "nodes", "why")
+    __slots__ = ("fits", "job", "length", "limit", "nodes", "reason", "split", "why")
 
-    def __init__(self, job: QueuedJob, nodes: int, length: int, limit: int | None, fits: str, why: str) -> None:
-        self.job, self.nodes, self.length, self.limit, self.fits, self.why = job, nodes, length, limit, fits, why
+    def __init__(self, job: QueuedJob, fit: Fit, limit: int | None, fits: str, why: str, reason: Reason | None = None) -> None:
+        self.job, self.limit, self.fits, self.why, self.reason = job, limit, fits, why, reason
+        self.nodes, self.length, self.split = fit
+
+    def fit(self) -> Fit:
+        return Fit(self.nodes, self.length, self.split)
 
 
 class SchedulingCycle:
     """The state of one scheduling cycle; ``nodes_freed`` says whether a job ended before its expected end."""
 
-    def __init__(self, run: BackfillingRun, batch: Batch, view: View, *, nodes_freed: bool) -> None:
+    batch: Batch
+    view: View
+
+    def __init__(self, run: BackfillingRun) -> None:
         self.run = run
-        self.batch = batch
-        self.view = view
-        self.now = view.now
-        self.nodes_freed = nodes_freed
-        self.plan = run.plan  # the reservations that outlast this cycle
-        self.profile: Profile = run.plan.profile
-        """Free nodes as the phases see them: the plan's profile, or after :meth:`begin_trial` a copy."""
-        self.shapes = run.shapes
-        # Nodes that are still idle; the plan knows of gangs that end now and are still to be reported.
-        self.idle = count(view.idle_or_ended()) if run.setup.one_by_one else view.idle
+        self.now = 0
+        self.nodes_freed = False
+        self.is_replanned = False  # whether all reservations have been made again
+        self.plan: RunningPlan = run.plan
+        """Free nodes as the phases see them, with the reservations that outlast this cycle."""
         self.dispatched: dict[int, Dispatch] = {}  # job id -> how it starts
-        self._queue: Sequence[QueuedJob] | None = None
         self.trial_starts: dict[int, int] = {}  # job id -> start of its reservation in this cycle only
-        self._announced: list[Decision] = []
+        self._queue: Sequence[QueuedJob] | None = None
+        self.announced: list[Decision] = []
+        """What has been decided."""
+        self._before: Steps | None = None  # what was free when the trial began
+        self._idle: Chooser | None = None  # the nodes of jobs that start at once
+
+    def begin(self, batch: Batch, view: View, *, nodes_freed: bool) -> None:
+        """Begin a scheduling cycle."""
+        self.batch, self.view, self.now, self.nodes_freed = batch, view, view.now, nodes_freed
+        self.is_replanned, self._queue, self._before, self._idle = False, None, None, None
+        self.announced = []
+        if self.dispatched:
+            self.dispatched = {}
+        if self.trial_starts:
+            self.trial_starts = {}
 
     @property
     def queue(self) -> Sequence[QueuedJob]:
@@ -182,93 +230,155 @@ class SchedulingCycle:
             self._queue = self.run.sorter.sort(self.view.waiting.values(), self.now)
         return self._queue
 
+    @property
+    def idle(self) -> int:
+        """Nodes that are still idle."""
+        return self.plan.idle()
+
     def _arriving(self) -> Sequence[QueuedJob]:
         """Return submitted and requeued jobs, after a failure all, that have no reservation, in the order of the cycle."""
-        _, jobs, _, requeued, failed, _, _ = self.batch
-        if failed:
-            return [job for job in self.queue if job.id not in self.plan.reserved]
-        if requeued:
-            again = [job for job in requeued if job.id not in self.plan.reserved]
+        jobs, requeued, reserved, unplaced = self.batch.submitted, self.batch.requeued, self.plan.reserved, self.run.unplaced
+        if self.batch.failed:
+            return [job for job in self.queue if job.id not in reserved]
+        if requeued or unplaced:
+            waiting = self.view.waiting
+            again = [job for job in requeued if job.id not in reserved and job.id not in unplaced]
+            again += [waiting[job_id] for job_id in unplaced]
             jobs = sorted([*again, *jobs], key=lambda job: job.queue_order)
         return self.run.sorter.sort(jobs, self.now) if len(jobs) > 1 else jobs
 
     def guarantee(self, job: QueuedJob, start: int) -> None:
         """Give a job a guaranteed start: when it will start at the latest."""
-        self._announced.append(Reserve(job=job, start=start, guaranteed=not self.run.lengths.may_overrun))
+        lengths = self.run.lengths
+        certain = not lengths.may_overrun if self.run.head is None else lengths.are_estimates
+        self.announced.append(Reserve(job=job, start=start, guaranteed=certain))
 
-    def earliest(self, job: QueuedJob) -> Reservation:
-        """Return where a job would complete first, in any of its shapes."""
-        return earliest_completion(self.shapes[job.id], (self.profile,))
+    def shapes(self, job: QueuedJob) -> Shapes:
+        """Return the shapes that a job can have, the preferred one first: pairs of a number of nodes and a length, ticks."""
+        return self.run.shapes_of(job)
 
-    def fitting(self, job: QueuedJob) -> Shape | None:
+    def group(self, job: QueuedJob) -> Group:
+        """Return the group of jobs that may have the same nodes as a job."""
+        return self.plan.group(job)
+
+    def earliest(self, job: QueuedJob, shapes: Shapes | None = None) -> Reservation | None:
+        """Return where a job would complete first, in any of its shapes; ``None`` if windows let it start at no time."""
+        return self.plan.earliest_completion(job, shapes or self.run.shapes_of(job), self.plan.group(job))
+
+    def place(self, job: QueuedJob) -> int:
+        """Enter a reservation for a job where it completes first, and return its start; -1 if windows let it start never."""
+        plan, shapes = self.plan, self.run.shapes_of(job)
+        if len(shapes) == 1:
+            ((nodes, length),) = shapes
+            start = plan.place(job.sized(nodes), length, plan.group(job))
+        else:
+            best = self.earliest(job, shapes)
+            start = -1 if best is None else best.start
+            if best is not None:
+                plan.keep(job.id, best)
+        if start < 0:
+            self.run.unplaced.add(job.id)
+        elif self.run.unplaced:
+            self.run.unplaced.discard(job.id)
+        return start
+
+    def fitting(self, job: QueuedJob) -> Fit | None:
         """Return the shape in which a job fits now and completes first, ``None`` if it does not fit."""
-        fits = self.profile.fits
-        shapes = [shape for shape in self.shapes[job.id] if shape[0] <= self.idle and fits(*shape)]
-        return min(shapes, key=lambda shape: shape[1]) if shapes else None
+        plan, now, idle, best = self.plan, self.now, self.plan.idle(), None
+        for nodes, length in self.run.shapes_of(job):
+            if nodes <= idle and (best is None or length < best.length):
+                split = plan.split(now, length, job.sized(nodes), plan.group(job))
+                if split is not None:
+                    best = Fit(nodes, length, split)
+        return best
 
     def compress(self) -> None:
-        """Move reservations to earlier starts, in the order of the cycle, if a job has ended early."""
-        plan, shapes = self.plan, self.shapes
-        if not (self.nodes_freed and plan.reserved):
+        """Move reservations to earlier starts, in the order of the cycle, if a job has ended early or windows have changed."""
+        plan, changes = self.plan, self.batch.reservations
+        if not (plan.reserved and (self.nodes_freed or changes)):
             return
         if self.run.molds:
             jobs = [job for job in self.queue if job.id in plan.reserved]
-            if any(len(shapes[job.id]) > 1 for job in jobs):
-                plan.reshape(jobs, shapes)
+            if any(len(self.shapes(job)) > 1 for job in jobs):
+                for job in jobs:
+                    if changes or plan.gains(plan.group(job)):
+                        plan.reshape(job, self.shapes(job))
                 return
-        plan.compress(self.queue)
+        plan.compress(self.queue, windows_change=changes)
 
     def place_arriving(self) -> None:
         """Give each arriving job a reservation where it completes first, and guarantee it if that is later than now."""
         for job in self._arriving():
-            reservation = self.plan.place(job, self.shapes[job.id])
-            if reservation.start > self.now:
-                self.guarantee(job, reservation.start)
+            if (start := self.place(job)) > self.now:
+                self.guarantee(job, start)
 
     def start_due(self) -> None:
         """Start the jobs whose reserved time has come."""
-        for job_id in self.plan.due(self.now):
-            _, length, nodes, _ = self.plan.take(job_id)
-            self.idle -= nodes
-            words = "its reserved time has come", "which delays no waiting job"
-            self.dispatched[job_id] = Dispatch(self.view.waiting[job_id], nodes, length, None, *words)
+        plan, waiting = self.plan, self.view.waiting
+        for job_id in plan.due(self.now):
+            _, length, nodes, split, _, _ = plan.take(job_id)
+            if self.run.starts_at_once:
+                plan.note_start(job_id, split, self.now + length)
+                self.commit(waiting[job_id], nodes, split)
+            else:
+                words = "its reserved time has come", "which delays no waiting job"
+                self.dispatched[job_id] = Dispatch(waiting[job_id], Fit(nodes, length, split), None, *words)
 
-    def start(self, job: QueuedJob, shape: Shape, why: str, limit: int | None = None) -> None:
+    def start(self, job: QueuedJob, fit: Fit, why: str = "", limit: int | None = None, reason: Reason | None = None) -> None:
         """Start a job that fits now."""
-        nodes, length = shape
-        if limit is not None and limit < length:
-            length = limit
-        self.profile.reserve(self.now, self.now + length, nodes)
-        self.idle -= nodes
-        self.dispatched[job.id] = Dispatch(job, nodes, length, limit, "it fits", why)
+        if limit is not None and limit < fit.length:
+            fit = fit._replace(length=limit)
+        self.plan.reserve(self.now, fit.length, fit.split)
+        self.dispatched[job.id] = Dispatch(job, fit, limit, "it fits", why, reason)
+
+    def announce(self, decision: Decision) -> None:
+        """Add a decision that starts no job."""
+        self.announced.append(decision)
+
+    def commit(self, job: QueuedJob, nodes: int, split: Split, reason: Reason | None = None) -> None:
+        """Start a job that has been entered into the plan, in a way that no later phase changes."""
+        if not self.run.lengths.are_estimates:
+            self.run.lengths.started(job)
+        if self._idle is None:
+            self._idle = self.plan.chooser(self.view)
+        size = None if nodes == job.nodes else nodes
+        self.announced.append(Start(job=job, columns=self._idle.take_split(split), reason=reason, nodes=size))
 
     def begin_trial(self) -> None:
         """From here on, reservations hold for this cycle only; jobs that start do so for good."""
-        self.profile = self.plan.profile.copy()
+        self._before = self.plan.steps()
 
-    def hold(self, job: QueuedJob, reservation: Reservation) -> None:
-        """Enter a reservation for this cycle only, after :meth:`begin_trial`."""
-        self.profile.reserve(reservation.start, reservation.end, reservation.nodes)
-        self.trial_starts[job.id] = reservation.start
+    def hold(self, job: QueuedJob, reservation: Reservation | None) -> None:
+        """Enter a reservation, if there is one, for this cycle only, after :meth:`begin_trial`."""
+        if reservation is not None:
+            self.plan.reserve(reservation.start, reservation.length, reservation.split)
+            self.trial_starts[job.id] = reservation.start
 
     def reserved_start(self, job: QueuedJob) -> int | None:
         """Return the start of a job's reservation, ``None`` if it has none."""
         reserved = self.plan.reserved.get(job.id)
         return self.trial_starts.get(job.id) if reserved is None else reserved.start
 
-    def decisions(self) -> list[Decision]:
-        """Return what the phases have decided, and enter the starts into the plan."""
-        running, now = self.plan.profile, self.now
-        decisions = self._announced
+    def settle(self) -> None:
+        """Add the starts to what has been decided, and enter them into the plan."""
+        if self._before is not None:
+            self.plan.take_steps(self._before)
+        if not self.dispatched:
+            return
+        run, plan, now = self.run, self.plan, self.now
+        idle = plan.chooser(self.view)
         for job_id, dispatch in self.dispatched.items():
-            job, nodes, end = dispatch.job, dispatch.nodes, now + dispatch.length
-            if self.profile is not running:
-                running.reserve(now, end, nodes)
-            running.note_start(job_id, nodes, end)
-            reason = self._reason(dispatch) if self.run.explain else None
-            size = None if nodes == job.nodes else nodes
-            decisions.append(Start(job=job, reason=reason, nodes=size, limit=dispatch.limit))
-        return decisions
+            job, nodes, length, split = dispatch.job, dispatch.nodes, dispatch.length, dispatch.split
+            if self._before is not None:
+                plan.reserve(now, length, split)
+            plan.note_start(job_id, split, now + length)
+            if not run.lengths.are_estimates:
+                run.lengths.started(job)
+            reason = None
+            if run.explain:
+                reason = self._reason(dispatch) if dispatch.reason is None else dispatch.reason
+            size, columns = None if nodes == job.nodes else nodes, idle.take_split(split)
+            self.announce(Start(job=job, columns=columns, reason=reason, nodes=size, limit=dispatch.limit))
 
     def _reason(self, dispatch: Dispatch) -> Reason:
         """Explain a start, now that it is known which jobs continue to wait."""

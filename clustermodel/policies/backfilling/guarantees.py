@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
-from clustermodel.plans.profile import Reservation, earliest_completion
+from clustermodel.plans.pool_plans import Group, Reservation
+from clustermodel.policies.backfilling.head import BackfillOrder, HeadRun
+from clustermodel.policies.backfilling.moldable import Fit
 from clustermodel.policies.interface import NOTHING, Setup, Stateless
 from clustermodel.policies.view import QueuedJob
 from clustermodel.validation import require_number
@@ -58,20 +60,26 @@ class NoJob(Stateless):
 
     def schedule(self, current: SchedulingCycle) -> None:
         current.begin_trial()
-        run, profile, now, queue = current.run, current.profile, current.now, current.queue
-        smallest = [min(nodes for nodes, _ in current.shapes[job.id]) for job in queue]
+        run, now, queue = current.run, current.now, current.queue
+        smallest = (
+            [min(nodes for nodes, _ in current.shapes(job)) for job in queue] if run.molds else [job.nodes for job in queue]
+        )
         last = len(queue)
         for place, job in enumerate(queue):
-            while last and smallest[last - 1] > current.idle:
+            idle = current.idle
+            while last and smallest[last - 1] > idle:
                 last -= 1
             can_start = last and (place < last or run.speculation is not None)
-            if not current.idle or not (can_start or (run.widening is not None and current.dispatched)):
+            if not idle or not (can_start or (run.widening is not None and current.dispatched)):
                 break
-            start, length, nodes, _ = current.earliest(job)
-            if start == now:
-                current.start(job, (nodes, length), "which no waiting job was placed to prevent")
+            if (earliest := current.earliest(job)) is None:
+                continue
+            if earliest.start == now:
+                current.start(
+                    job, Fit(earliest.nodes, earliest.length, earliest.split), "which no waiting job was placed to prevent"
+                )
             else:
-                profile.reserve(start, start + length, nodes)
+                current.plan.reserve(earliest.start, earliest.length, earliest.split)
 
 
 @dataclass(frozen=True)
@@ -99,11 +107,26 @@ class Selective(Stateless):
         for job in current.queue:
             if job.id in plan.reserved or job.id in current.dispatched:
                 continue
-            if (shape := current.fitting(job)) is not None:
-                current.start(job, shape, "which delays no job that holds a reservation")
-            elif self.earns(job, now):
-                reservation = plan.place(job, current.shapes[job.id])
-                current.guarantee(job, reservation.start)
+            if (fit := current.fitting(job)) is not None:
+                current.start(job, fit, "which delays no job that holds a reservation")
+            elif self.earns(job, now) and (start := current.place(job)) >= 0:
+                current.guarantee(job, start)
+
+
+@dataclass(frozen=True)
+class Head:
+    """EASY: the first ``depth`` blocked jobs hold a reservation (:mod:`clustermodel.policies.backfilling.head`).
+
+    ``order`` is that of the jobs behind them.  Reservations move up when jobs end early, unless they are ``kept``.
+    """
+
+    depends_on: ClassVar[frozenset[str]] = NOTHING
+    depth: int = 1
+    kept: bool = False
+    order: BackfillOrder | None = None
+
+    def start(self, setup: Setup) -> FirstPhase:
+        return HeadRun(self.depth, self.order, kept=self.kept)
 
 
 @dataclass(frozen=True)
@@ -113,6 +136,7 @@ class Relaxed:
     If it could start at s among the running jobs, it must be able to start by s + ``relaxation`` x (s - submit).  The first
     such bound is guaranteed and never grows, not even when a job of higher priority arrives (Ward, Mahood and West, Scheduling
     jobs on parallel systems using a relaxed backfill strategy, 2002).  With a relaxation of 0 and equal priorities it is EASY.
+    Where jobs may have different nodes, it is the first blocked job among those that may have some of the same nodes.
     """
 
     depends_on: ClassVar[frozenset[str]] = NOTHING
@@ -128,53 +152,61 @@ class Relaxed:
 class _RelaxedRun:
     def __init__(self, relaxation: float) -> None:
         self._relaxation = relaxation
-        self._bound: tuple[QueuedJob, int] | None = None  # the first blocked job and its latest start
+        # By the group of a first blocked job: that job, and its latest start.  No two of these groups share nodes.
+        self._bounds: dict[Group, tuple[QueuedJob, int]] = {}
 
     def schedule(self, current: SchedulingCycle) -> None:
         current.begin_trial()
-        if self._bound is not None:
-            first, latest = self._bound
-            waits = first.id in current.view.waiting
-            if not waits and first.id not in current.view.running:  # it completed in a speculative run attempt
-                self._bound = None
-            elif waits and (shape := current.fitting(first)) is not None:
-                current.start(first, shape, "and its guaranteed start is due")
-                self._bound = None
+        bounds, waiting = self._bounds, current.view.waiting
+        for group, (first, latest) in list(bounds.items()):
+            waits = first.id in waiting
+            if not waits and first.id not in current.view.running:  # it completed in a speculative run attempt, or is rejected
+                del bounds[group]
+            elif waits and (fit := current.fitting(first)) is not None:
+                current.start(first, fit, "and its guaranteed start is due")
+                del bounds[group]
             else:
                 self._set_bound(current, first, latest)
         for job in current.queue:
-            if not current.idle and self._bound is not None:
+            if not current.idle and len(bounds) == len(current.plan.groups):
                 break
             if job.id in current.dispatched:
                 continue
-            if (shape := current.fitting(job)) is None:
-                if self._bound is None:
+            if (fit := current.fitting(job)) is None:
+                if not self._is_behind_another(current.group(job)):
                     self._set_bound(current, job)
-            elif self._bound is None:
-                current.start(job, shape, "which delays no guaranteed start")
-            elif self._keeps_bound(current, *self._bound, *shape):
-                current.start(job, shape, "and the first blocked job can still start by its guaranteed start")
-        if self._bound is not None:  # for the later phases
-            current.hold(self._bound[0], self._earliest(current, *self._bound))
+            elif not bounds:
+                current.start(job, fit, "which delays no guaranteed start")
+            elif self._keeps_bounds(current, fit):
+                current.start(job, fit, "and the first blocked job can still start by its guaranteed start")
+        for first, latest in bounds.values():  # for the later phases
+            current.hold(first, self._earliest(current, first, latest))
+
+    def _is_behind_another(self, group: Group) -> bool:
+        return any(other.bits & group.bits for other in self._bounds)
 
     def _set_bound(self, current: SchedulingCycle, job: QueuedJob, latest: int | None = None) -> None:
-        start = self._earliest(current, job, latest).start
+        if (earliest := self._earliest(current, job, latest)) is None:
+            return  # windows let it start at no time
+        start = earliest.start
         bound = start + round(self._relaxation * (start - job.submit))
         if latest is None:
             current.guarantee(job, bound)
         # A running job that outlives its estimate can break the bound; then the earliest possible start takes its place.
-        self._bound = job, bound if latest is None else max(start, min(latest, bound))
+        self._bounds[current.group(job)] = job, bound if latest is None else max(start, min(latest, bound))
 
-    def _keeps_bound(self, current: SchedulingCycle, first: QueuedJob, latest: int, nodes: int, length: int) -> bool:
-        profile, now = current.profile, current.now
-        profile.reserve(now, now + length, nodes)
-        kept = self._earliest(current, first, latest).start <= latest
-        profile.release(now, now + length, nodes)
-        return kept
+    def _keeps_bounds(self, current: SchedulingCycle, fit: Fit) -> bool:
+        """Return whether the first blocked jobs can start in time if another one starts now."""
+        plan, now = current.plan, current.now
+        plan.reserve(now, fit.length, fit.split)
+        each = [(self._earliest(current, first, latest), latest) for first, latest in self._bounds.values()]
+        plan.release(now, fit.length, fit.split)
+        return all(earliest is not None and earliest.start <= latest for earliest, latest in each)
 
-    def _earliest(self, current: SchedulingCycle, job: QueuedJob, latest: int | None) -> Reservation:
+    def _earliest(self, current: SchedulingCycle, job: QueuedJob, latest: int | None) -> Reservation | None:
         """Return where a job completes first, in the shapes that keep its bound if there are any."""
-        profile, shapes = current.profile, current.shapes[job.id]
+        shapes = current.shapes(job)
         if latest is not None and len(shapes) > 1:
-            shapes = [shape for shape in shapes if profile.earliest(*shape, latest) >= 0] or shapes
-        return earliest_completion(shapes, (profile,))
+            each = [(shape, current.earliest(job, (shape,))) for shape in shapes]
+            shapes = [shape for shape, earliest in each if earliest is not None and earliest.start <= latest] or shapes
+        return current.earliest(job, shapes)

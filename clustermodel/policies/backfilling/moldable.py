@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, inf
 from numbers import Real
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol, runtime_checkable
 
 from clustermodel.errors import SpecificationError
-from clustermodel.plans.profile import Shape, Shapes
+from clustermodel.machine.node_set import count
+from clustermodel.plans.pool_plans import Shapes
+from clustermodel.plans.pools import Split
 from clustermodel.policies.interface import NOTHING, Setup
 from clustermodel.policies.view import QueuedJob
 from clustermodel.validation import choice, require, require_number, require_whole
@@ -22,6 +24,14 @@ if TYPE_CHECKING:
     from clustermodel.policies.backfilling.cycle import SchedulingCycle
 
 _DECIMALS: Final = 9  # products of nodes and factors are rounded to so many decimals: the last digits of a float mean nothing
+
+
+class Fit(NamedTuple):
+    """Where a job can start now: on how many nodes, for how long, and which; ``split`` is the plan's own."""
+
+    nodes: int
+    length: int
+    split: Split
 
 
 @runtime_checkable
@@ -87,18 +97,26 @@ def sizes_of(width: str | float | Sizes) -> Sizes:
 
 def shapes_of(job: QueuedJob, length: int, sizes: Sizes, setup: Setup) -> Shapes:
     """Return the shapes of a job: each size with the expected run time, which is ``length`` on the nodes it asked for."""
-    if sizes is ASKED:
+    if sizes is ASKED or job.layout is not None:  # its processors are to lie on nodes in a way that goes with their number
         return ((job.nodes, length),)
-    alternatives = sizes.sizes(job.nodes, setup.nodes)
-    if not alternatives or not all(0 < require_whole("backfilling: width", nodes) <= setup.nodes for nodes in alternatives):
+    most = most_nodes(job, setup)
+    alternatives = sizes.sizes(job.nodes, most)
+    if not alternatives or not all(0 < require_whole("backfilling: width", nodes) <= most for nodes in alternatives):
         raise SpecificationError(
             f"backfilling: width: {type(sizes).__name__} gives a job of {job.nodes} nodes the alternatives "
-            f"{list(alternatives)}; there must be at least one, and each must be from 1 to {setup.nodes}"
+            f"{list(alternatives)}; there must be at least one, and each must be from 1 to {most}"
         )
     if job.sizes is not None:  # a malleable job has its own bounds
         least, widest = job.sizes
         alternatives = tuple(dict.fromkeys(max(least, min(nodes, widest)) for nodes in alternatives))
     return [(nodes, length if nodes == job.nodes else _length_on(nodes, job, length, setup)) for nodes in alternatives]
+
+
+def most_nodes(job: QueuedJob, setup: Setup) -> int:
+    """Return how many nodes a job could have at most."""
+    if job.sizes is not None:
+        return job.sizes[1]
+    return max([setup.nodes if allowed is None else count(allowed) for allowed in job.sets_allowed()])
 
 
 def _length_on(nodes: int, job: QueuedJob, length: int, setup: Setup) -> int:
@@ -118,31 +136,32 @@ class StartTimeWidening:
 
     def schedule(self, current: SchedulingCycle) -> None:
         """Give more nodes to the jobs that start, except speculative run attempts."""
-        profile, now = current.profile, current.now
+        plan, now = current.plan, current.now
         for job in current.queue:
             if not current.idle:
                 break
             dispatch = current.dispatched.get(job.id)
             if dispatch is None or dispatch.limit is not None or current.view.saved_on(job) is not None:
                 continue
-            nodes, length = self._widened(current, job, dispatch.nodes, dispatch.length)
-            if nodes > dispatch.nodes:
-                profile.release(now, now + dispatch.length, dispatch.nodes)
-                profile.reserve(now, now + length, nodes)
-                current.idle -= nodes - dispatch.nodes
-                dispatch.nodes, dispatch.length = nodes, length
+            if job.layout is not None:
+                continue
+            most = min(job.nodes * self._widest, most_nodes(job, current.run.setup), dispatch.nodes + current.idle)
+            plan.release(now, dispatch.length, dispatch.split)
+            dispatch.nodes, dispatch.length, dispatch.split = self._widened(
+                current, job, dispatch.fit(), int(round(most, _DECIMALS))
+            )
+            plan.reserve(now, dispatch.length, dispatch.split)
 
-    def _widened(self, current: SchedulingCycle, job: QueuedJob, nodes: int, length: int) -> Shape:
-        run, setup = current.run, current.run.setup
-        widest = setup.nodes if job.sizes is None else job.sizes[1]
-        most = int(round(min(job.nodes * self._widest, widest, nodes + current.idle), _DECIMALS))
-        while most > nodes:
-            shorter = _length_on(most, job, run.lengths.of(job), setup)
-            if shorter >= length:
+    def _widened(self, current: SchedulingCycle, job: QueuedJob, fit: Fit, most: int) -> Fit:
+        run, plan, group = current.run, current.plan, current.group(job)
+        while most > fit.nodes:
+            shorter = _length_on(most, job, run.lengths.of(job), run.setup)
+            if shorter >= fit.length:
                 break
-            # The job's own nodes are free for it.  On fewer nodes it takes longer, so no size in between fits either.
-            free = nodes + current.profile.least_free(shorter)
+            # On fewer nodes it takes longer, so no size in between fits either.
+            free = plan.most(shorter, job, group)
             if free >= most:
-                return most, shorter
+                split = plan.split(current.now, shorter, job.sized(most), group)
+                return fit if split is None else Fit(most, shorter, split)
             most = free
-        return nodes, length
+        return fit

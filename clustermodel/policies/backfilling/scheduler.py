@@ -8,25 +8,19 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import ClassVar, Final
 
-from clustermodel.plans.make import in_pools
 from clustermodel.policies.backfilling.cycle import BackfillingRun
 from clustermodel.policies.backfilling.guarantees import EveryJob, Guarantees, NoJob, Relaxed, Selective
 from clustermodel.policies.backfilling.moldable import Sizes, StartTimeWidening, sizes_of
 from clustermodel.policies.backfilling.speculation import Speculation, TestRuns
 from clustermodel.policies.disjoint_partitions import runs_of_partitions
 from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Run, Setup, dependencies_of
-from clustermodel.policies.pools import PoolBackfilling
 from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
 from clustermodel.policies.queue_order import CRITERIA, OWN_ORDERS, QueueOrder, QueueSorter, require_order
 from clustermodel.validation import choice, require
 
 PRIORITY_LEVELS: Final = 3  # "With 3 priorities only" (Perkovic & Keleher 2000, section 5)
-_PLAIN: Final[dict[str, Any]] = {"width": "asked", "speculation": None, "test_runs": False, "widening": False}
-"""Fields, and what they must be where jobs differ in the nodes that they may have."""
-_PLANNED: Final = (EveryJob, NoJob, Selective)
-"""Guarantees that plans over pools know; subclasses may schedule otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,33 +92,28 @@ class Backfilling:
     def takes_order(self) -> bool:
         return self.order not in OWN_ORDERS
 
-    @property
-    def takes_partitions(self) -> bool:
-        """Whether all its parts support jobs limited to some nodes, or with shapes."""
-        planned = type(self._guarantees()) in _PLANNED
-        return planned and all(getattr(self, field) == plain for field, plain in _PLAIN.items())
-
-    takes_shapes = takes_reservations = takes_partitions
+    takes_partitions: ClassVar[bool] = True
+    takes_shapes: ClassVar[bool] = True
+    takes_reservations: ClassVar[bool] = True
 
     def start(self, setup: Setup) -> Run:
         """Start a run."""
-        return self._start_in_pools(setup) if in_pools(setup) else BackfillingRun(self, setup, self._guarantees().start(setup))
-
-    def _start_in_pools(self, setup: Setup) -> Run:
-        where = " where jobs differ in the nodes that they may have, or have shapes"
-        for field, plain in _PLAIN.items():
-            value = getattr(self, field)
-            require(value == plain, f"backfilling: {field}", value, f"it must be {plain!r}", where)
-        kind = self._guarantees()
-        known = type(kind) in _PLANNED
-        require(known, "backfilling: guarantees", self.guarantees, "they must be all, none or selective", where)
-        sorter = QueueSorter(self.order, self.levels, self.starvation_weight, setup.rng)
-        earn = kind.earns if isinstance(kind, Selective) else None
-        lengths = Lengths(self, setup, once=True)
+        guarantees, lengths = self._guarantees(), Lengths(self, setup, once=True)
+        alone = self.speculation is None and self.width == "asked" and not (self.test_runs or self.widening)
         # Random numbers are drawn in the order of all submissions, and whose job is late is noticed by whatever happens.
-        if setup.disjoint and isinstance(kind, EveryJob) and not (lengths.may_overrun or RANDOM_NUMBERS in self.depends_on):
+        tied = lengths.may_overrun or RANDOM_NUMBERS in self.depends_on
+        if setup.disjoint and isinstance(guarantees, EveryJob) and alone and not tied:
             return runs_of_partitions(self, setup)
-        return PoolBackfilling(setup, lengths, sorter=sorter, earn=earn, afresh=isinstance(kind, NoJob))
+        sorter = QueueSorter(self.order, self.levels, self.starvation_weight, setup.rng)
+        return BackfillingRun(
+            setup,
+            lengths,
+            guarantees.start(setup),
+            sorter,
+            sizes=sizes_of(self.width),
+            speculation=self.speculative_phase(),
+            widening=self.last_phase(),
+        )
 
     # What a run consists of.
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
+from clustermodel.policies.backfilling.moldable import Fit
 from clustermodel.policies.view import QueuedJob
-from clustermodel.ticks import duration_to_ticks
+from clustermodel.ticks import NEVER, duration_to_ticks
 from clustermodel.validation import require, require_number, seconds_fields
 
 if TYPE_CHECKING:
@@ -62,17 +63,21 @@ class Speculation:
         for job in current.queue:
             if not current.idle:
                 break
-            nodes, length = shape = current.shapes[job.id][0]
+            nodes, length = current.shapes(job)[0]
             if nodes > current.idle or job.id in current.dispatched:
                 continue
-            until = current.profile.free_until(nodes)
+            sized, group = job.sized(nodes), current.group(job)
+            until = current.plan.free_until(sized, group)
             if (reservation := current.reserved_start(job)) is not None:
-                until = reservation if until is None else min(until, reservation)
-            if until is None or until <= now:
+                until = min(until, reservation)
+            if not now < until < NEVER:
                 continue
             if (limit := self._speculated_time(job, length, until - now)) is not None:
                 self._last[job.id] = limit / length
-                current.start(job, shape, "if it ends by its speculated time", limit)
+                length = min(length, limit)
+                split = current.plan.split(now, length, sized, group)
+                assert split is not None, "it can have its nodes until then"
+                current.start(job, Fit(nodes, length, split), "if it ends by its speculated time", limit)
 
     def _speculated_time(self, job: QueuedJob, length: int, window: int) -> int | None:
         """Return for how long a job may run in a backfill window, ``None`` if it should not start there; ticks."""

@@ -23,7 +23,6 @@ import pandas as pd
 from periods import NODES, SHORTER_S, periods, shorter_s
 
 from clustermodel import Machine, QueuedJob, Scenario, Study, StudyTable
-from clustermodel.plans.profile import Plan, Reservation
 from clustermodel.policies.backfilling.cycle import SchedulingCycle
 from clustermodel.policies.backfilling.guarantees import EveryJob
 from clustermodel.policies.backfilling.scheduler import Backfilling
@@ -31,30 +30,31 @@ from clustermodel.report.measure_table import published_table
 
 WAIT, LATE = "mean wait (s)", "starts later than announced"
 PAPER = published_table(__file__, "tables 1 and 3")["conservative"]
-Compress = Callable[[Plan, Sequence[QueuedJob]], None]
+Compress = Callable[[SchedulingCycle, Sequence[QueuedJob]], None]
 
 
-def by_start(plan: Plan, jobs: Sequence[QueuedJob]) -> None:
-    Plan.compress(plan, sorted(jobs, key=lambda job: plan.reserved[job.id].start))
+def in_queue_order(current: SchedulingCycle, jobs: Sequence[QueuedJob]) -> None:
+    current.plan.compress(jobs)
 
 
-def repeatedly(plan: Plan, jobs: Sequence[QueuedJob]) -> None:
-    before: dict[int, Reservation] = {}
-    while before != plan.reserved:
-        before = dict(plan.reserved)
-        Plan.compress(plan, jobs)
+def by_start(current: SchedulingCycle, jobs: Sequence[QueuedJob]) -> None:
+    current.plan.compress(sorted(jobs, key=lambda job: current.plan.reserved[job.id].start))
 
 
-def afresh(plan: Plan, jobs: Sequence[QueuedJob]) -> None:
-    shapes = {job.id: [(plan.reserved[job.id].nodes, plan.reserved[job.id].length)] for job in jobs}
+def repeatedly(current: SchedulingCycle, jobs: Sequence[QueuedJob]) -> None:
+    while current.plan.compress(jobs):
+        pass
+
+
+def afresh(current: SchedulingCycle, jobs: Sequence[QueuedJob]) -> None:
     for job in jobs:
-        plan.drop(job)
+        current.plan.drop(job.id)
     for job in jobs:
-        plan.keep(job, plan.earliest(shapes[job.id]))
+        current.place(job)
 
 
 COMPRESSIONS: dict[str, Compress] = {
-    "in queue order": Plan.compress,
+    "in queue order": in_queue_order,
     "in the order of the scheduled starts": by_start,
     "in queue order, until no job moves": repeatedly,
     "all taken out, placed again in queue order": afresh,
@@ -71,7 +71,7 @@ class OtherwiseCompressed(EveryJob):
     def schedule(self, current: SchedulingCycle) -> None:
         """Compress the plan if a job has ended early, place the arriving jobs, start those whose time has come."""
         if current.nodes_freed:
-            self._compress(current.plan, [job for job in current.queue if job.id in current.plan.reserved])
+            self._compress(current, [job for job in current.queue if job.id in current.plan.reserved])
         current.place_arriving()
         current.start_due()
 
