@@ -563,5 +563,6 @@ def require_writable(outputs: Mapping[str, Path | None]) -> None:
             raise OutputError(f"{option}: {path}: is a directory; it must be a file")
         if not (folder.is_dir() and os.access(folder, os.W_OK)):
             raise OutputError(f"{option}: {folder}: is not a directory that can be written to")
-        if name == "figure" and path.suffix.lower() not in (".png", ".svg", ".pdf"):
-            raise OutputError(f"{option}: {path}: format {path.suffix!r} is unknown; use .png, .svg or .pdf")
+        known = {"figure": ".png, .svg or .pdf", "report": ".html"}.get(name)
+        if known and (not path.suffix or path.suffix.lower() not in known):
+            raise OutputError(f"{option}: {path}: format {path.suffix!r} is unknown; use {known}")

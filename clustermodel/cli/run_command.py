@@ -115,6 +115,8 @@ _OUTPUT: Final = option_group(
     option("--jobs-csv", "Directory to write POLICY.csv into, a row per job.", FILE),
     option("--jobs-parquet", "With --stream, directory to write POLICY.parquet into, a row per job.", FILE),
     option("--figure", "File (.png, .svg, .pdf) for a figure that compares the runs.", FILE),
+    option("--report", "File (.html) for a page with the answers, the table, pictures, and the machine and its rules in words.",
+           FILE),
     option("--perfetto", "File (.json, or .json.gz) for the runs over time, for ui.perfetto.dev.", FILE),
     option("--traceback with_traceback", "If the code of a policy fails, print the whole traceback too.", is_flag=True),
 )  # fmt: skip
@@ -148,7 +150,9 @@ def run(scenarios: tuple[Path, ...], **options: Any) -> int:
     """
     notes, context = standard_error(), click.get_current_context()
     given = {name: options[name] for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
-    outputs: dict[str, Path | None] = {name: options[name] for name in ("jobs_csv", "jobs_parquet", "figure", "perfetto")}
+    outputs: dict[str, Path | None] = {
+        name: options[name] for name in ("jobs_csv", "jobs_parquet", "figure", "report", "perfetto")
+    }
     if scenarios:
         specified = _scenarios_of(scenarios, given)
         if options["stream"]:
@@ -336,6 +340,11 @@ def _write(results: Sequence[Result], outputs: Mapping[str, Path | None], notes:
 
         save(comparison(results), figure)
         notes.print(f"figure: {literal(figure)}")
+    if results and (report := outputs["report"]) is not None:
+        from clustermodel.report.answer_page import page_of_runs  # noqa: PLC0415
+
+        page_of_runs(results).write(report)
+        notes.print(f"report: {literal(report)}")
     if results and (perfetto := outputs["perfetto"]) is not None:
         from clustermodel.figures.perfetto import write_perfetto  # noqa: PLC0415  the same
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from math import isnan, nan
 from pathlib import Path
 from typing import Any, Final
@@ -16,23 +17,36 @@ from clustermodel.arrays import dot
 from clustermodel.cli.options import option, option_group, option_name
 from clustermodel.cli.standard_streams import json_option, print_json, progress_of_run
 from clustermodel.errors import SpecificationError, counted, shown
+from clustermodel.experiment.comparisons import (
+    Case,
+    JobTimes,
+    blocks_of,
+    comparisons_of,
+    loads_of,
+    machine_sizes,
+    resampled,
+    sizes_of,
+    times_of,
+)
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.figures.tables import differs
 from clustermodel.figures.terminal import Column, TextTable, literal, print_notes, print_table, standard_error
 from clustermodel.machine.machine import Machine
+from clustermodel.measure.answers import Answer
 from clustermodel.measure.input_notes import Costs, notes_on_rejected, rule_notes, unused_costs_of_machines
 from clustermodel.measure.metrics import SINCE_ELIGIBLE, Observed, observed_schedule, other_machine
 from clustermodel.measure.recorded_groups import GROUPINGS, Group, RecordedGroups
 from clustermodel.policies.registry import policy_label
+from clustermodel.report.answer_page import AnswerPage
 from clustermodel.site.inferred_site import InferredSite, inferred_site
 from clustermodel.site.site import Site
 from clustermodel.text.files import write_file
 from clustermodel.text.formatting import UNDEFINED
-from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.job_columns import SUSPENDED
 from clustermodel.workload.streams_of_run import JobStreams
 from clustermodel.workload.table import Workload
+from clustermodel.workload.transforms import LoadScale, Unit
 
 _MEASURES: Final = {
     "jobs": ("jobs", "{:,}"),
@@ -85,38 +99,54 @@ class _OfTrace(opt.GroupedCommand):
            is_flag=True),
     option("--write-site", "Write the rules that the log shows to a site file, for --site.", opt.FILE),
 )  # fmt: skip
-@option_group("Runs", opt.POLICY, opt.SPEEDUP, opt.SEED)
+@option_group(
+    "Runs", opt.POLICY, opt.SPEEDUP, opt.SEED,
+    option("--load loads", "Compare with other loads too: 1.2 submits the same jobs 1.2 times as densely; several: 1.1,1.2.",
+           opt.Parsed("LOAD,...", loads_of), ()),
+    option("--replications", "With --resample: how many resamples of the log tell how certain an answer is.",
+           click.IntRange(2, 10_000), 20),
+)  # fmt: skip
 @option_group(
     "Output",
     option("--by", "Show the waits of each user, group, account, partition, QOS, queue or size too; repeat for several.",
            click.Choice(GROUPINGS), multiple=True),
     option("--figure", "File (.png, .svg, .pdf) for a figure of which job held which nodes, recorded above simulated under the "
            "first policy, with the rules of the site if there are any: the last row of this policy.", opt.FILE),
-    json_option("Print a JSON list, an object per row, instead of the table; one object with rules of a site (--site, --order, "
-                "--reservation, --infer-site, --write-site) or --by."),
+    option("--report", "File (.html) for a page with the answers, the table, pictures, and the machine and its rules in words.",
+           opt.FILE),
+    json_option("Print a JSON list, an object per row, instead of the table; one object with the answers where machines, loads "
+                "or rules of a site are compared, or with --by or --resample."),
 )  # fmt: skip
-@option_group("Machine", option("--nodes", "Size of the machine; default: MaxProcs of an SWF header, else the most nodes in "
-                                "use at the same time.", click.IntRange(1, LARGEST_WHOLE)))  # fmt: skip
+@option_group(
+    "Machine",
+    option("--nodes sizes", "Size of the machine; default: MaxProcs of an SWF header, else the most nodes in use at the same "
+           "time.  Several are compared with the first one: 64,76; +20% is so much more than the first, or than the default.  "
+           "Nodes that a site gives as shares (\"all\", \"0%-80%\") grow with it.", opt.Parsed("NODES|+N%,...", sizes_of), ()),
+)  # fmt: skip
 @opt.machine_options
 @opt.trace_options
 def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | None, by: Sequence[str], **options: Any) -> None:
-    """Compare the waits that a log has recorded with those of simulated policies on the same jobs.
+    """Compare the waits that a log has recorded with those of simulated policies, machines and rules on the same jobs.
 
     The first row is the log's own schedule.  Its utilization is of the machine that is simulated, or of the most nodes in use
     at the same time, if these are more.  Waits are from submission to start, and, where that differs, since jobs were eligible;
     job slowdowns are bounded at 10 s.  With rules of a site (--site, --infer-site), each policy runs without them and with
     them.  Where the log has suspended jobs, ss, which suspends jobs, and mgs, which shares nodes in time, are among the
-    policies by default.
+    policies by default.  The last lines say in words what each change does to the mean wait, and how certain that is.
 
     \b
     Examples:
       clustermodel whatif --trace jobs.sacct
+      clustermodel whatif --trace jobs.sacct --nodes 60,72 --policy easy
+      clustermodel whatif --trace jobs.sacct --nodes +20% --resample weeks
       clustermodel whatif --trace jobs.sacct --policy easy --infer-site --by user
       clustermodel whatif --trace jobs.sacct --policy easy --site site.toml
       clustermodel whatif --trace KTH-SP2-1996-2.2.swf.gz --nodes 100
     """
     notes = standard_error()
     options |= {"trace": trace, "policies": tuple(dict.fromkeys(options["policies"]))}
+    sizes, loads, resampling = options.pop("sizes"), options.pop("loads"), options.pop("resample")
+    options |= {"nodes": sizes[0] if sizes and isinstance(sizes[0], int) else None, "resample": None}
     machine, is_given = opt.machine_of(options)
     _require_recorded_jobs({**options, "write_site": write_site})
     sites = dict(_sites(options))
@@ -125,72 +155,134 @@ def whatif(trace: Path, *, as_json: bool, infer_site: bool, write_site: Path | N
     _print_lines((f"{workload.name}: {line}" for line in workload.provenance.lines()), notes)
     peak = observed_schedule(workload).peak_nodes
     own_size = workload.machine_nodes or peak
-    if not is_given:
-        machine = replace(machine, nodes=-(-own_size // machine.node_sizes[0]))
+    machine = machine if is_given else replace(machine, nodes=-(-own_size // machine.node_sizes[0]))
     size = machine.processors
     recorded = observed_schedule(workload, max(size, own_size))
-    inferred: InferredSite | None = None
-    if infer_site or write_site is not None:
-        inferred = _inferred(workload, max(size, own_size), write_site, notes)
-        sites |= {"inferred": inferred.site}
+    infers = infer_site or write_site is not None
+    inferred = _inferred(workload, max(size, own_size), write_site, notes) if infers else None
+    sites |= {"inferred": inferred.site} if inferred else {}
     groups = [RecordedGroups(workload, name) for name in dict.fromkeys(by)]
+    asked = options["policies"] or ("easy",)  # about which the answers are
     options["policies"] = options["policies"] or (*opt.POLICIES, *_policies_that_suspend(workload, machine, sites.values()))
-    scenarios = opt.scenarios_of(options, machine, workload, seed=options["seed"], speedup=options["speedup"])
-    scenarios[0] = replace(scenarios[0], history=options["figure"] is not None)
-    runs = _Runs(sites, groups)
-    for label, result in _results(scenarios, sites, notes):
-        runs.take(label, result)
+    sizes, loads = machine_sizes(machine.nodes, sizes), tuple(dict.fromkeys((1.0, *loads)))
+    simulations = _Simulations(options, machine, sites, sizes, loads, notes)
+    runs = _Runs(sites, groups, workload, keep_all=options["report"] is not None)
+    for case, result in simulations.of(workload, history=options["figure"] is not None):
+        runs.take(case, result)
+    answers = _answers(runs, simulations, asked, resampling)
     rows, kept = runs.rows, runs.kept
-    names = [row["policy"] if row["site"] == "none" else f"{row['policy']}, {row['site']}" for row in rows]
-    about_machine = _about_machine(workload, size, peak, is_given=is_given)
+    names = [case.label(sizes, loads) for case in runs.times]
+    _print_lines(_about_machine(workload, size, peak, is_given=is_given), notes)
     about_rows = (*_remarks(runs, recorded), *_about_gap(*runs.compared(), recorded))
-    _print_lines((*about_machine, *_about_suspended(workload, options["policies"]), *about_rows), notes)
+    _print_lines((*_about_suspended(workload, options["policies"]), *about_rows), notes)
     print_notes((note.with_option() for note in unused_costs_of_machines(runs.costs)), notes)
-    for label, site in sites.items():
-        if site is not None:
-            _note_rules(label, site, kept[label], notes)
-    observed = {name: getattr(recorded, name) for name in (*_MEASURES, *SINCE_ELIGIBLE)}
+    _note_rules(sites, kept, notes)
+    table = [{"site": "", **_observed(recorded)}, *rows]
     try:
+        if runs.all is not None:
+            _write_page(options["report"], workload, table, answers, runs.of_answers(names, asked), names, notes)
         if options["figure"] is not None:  # before the answer, whose reader may have gone (| head)
             _draw(kept[list(sites)[-1]][0], names[len(sites) - 1], options["figure"], notes)
     finally:  # which a log that cannot be drawn does not cost
-        if as_json and (by or len(sites) > 1):
-            print_json(json.dumps(_whole(recorded, inferred, rows, groups), indent=2))
-        elif as_json:
-            without_site = [{key: value for key, value in row.items() if key != "site"} for row in rows]
-            print_json(json.dumps([{"policy": "observed", **observed}, *without_site], indent=2))
+        several = by or resampling is not None or max(len(sites), len(sizes), len(loads)) > 1
+        if as_json:
+            print_json(json.dumps(_for_json(recorded, inferred, rows, groups, answers if several else None), indent=2))
         else:
-            _print_tables(
-                f"{workload.name} on {counted(size, scenarios[0].unit)}",
-                [{"policy": "observed", "site": "", **observed}, *rows], names, groups,
-            )  # fmt: skip
+            of_machine = f" on {counted(size, kept['none'][0].scenario.unit)}" if len(sizes) == 1 else ""
+            _print_tables(f"{workload.name}{of_machine}", table, names, groups)
+            _print_lines((answer.sentence for answer in answers), notes)
+
+
+def _observed(recorded: Observed) -> dict[str, Any]:
+    """Return the row of the log's own schedule."""
+    return {"policy": "observed", **{name: getattr(recorded, name) for name in (*_MEASURES, *SINCE_ELIGIBLE)}}
+
+
+class _Simulations:
+    """The runs of each machine, load, policy and site, on any jobs."""
+
+    def __init__(
+        self, options: Mapping[str, Any], machine: Machine, sites: Mapping[str, Site | None], sizes: Sequence[int],
+        loads: Sequence[float], notes: Console,
+    ) -> None:  # fmt: skip
+        self._options, self._machine, self._sites, self._notes = options, machine, sites, notes
+        self._sizes, self._loads = sizes, loads
+
+    def of(self, workload: Workload, *, history: bool = False) -> Iterator[tuple[Case, Result]]:
+        """Yield the runs on these jobs; that of the first case keeps its history if asked for."""
+        options, fields = self._options, {name: self._options[name] for name in ("seed", "speedup")}
+        for nodes, load in product(self._sizes, self._loads):
+            jobs = workload if load == 1 else workload.scaled(LoadScale(interarrival=1 / load))
+            scenarios = opt.scenarios_of(options, replace(self._machine, nodes=nodes), jobs, **fields)
+            scenarios[0], history = replace(scenarios[0], history=history), False
+            for label, result in _results(scenarios, self._sites, self._notes):
+                yield Case(nodes, load, label, policy_label(result.scenario.policy)), result
+
+    def of_resamples(self, workload: Workload, of: Unit) -> Iterator[dict[Case, JobTimes]]:
+        """Yield the waits in each case, of resamples of the jobs."""
+        for jobs in resampled(workload, of, self._options["seed"], self._options["replications"]):
+            yield {case: times_of(jobs.column("id"), result) for case, result in self.of(jobs)}
 
 
 class _Runs:
     """The rows of the runs, and what notes and a figure need of these."""
 
-    def __init__(self, sites: Mapping[str, Site | None], groups: Sequence[RecordedGroups]) -> None:
-        self._sites, self._groups = sites, groups
+    def __init__(
+        self, sites: Mapping[str, Site | None], groups: Sequence[RecordedGroups], workload: Workload, *, keep_all: bool
+    ) -> None:
+        self.all: dict[Case, Result] | None = {} if keep_all else None  # for a page
+        self._sites, self._groups, self.workload = sites, groups, workload
+        self.times: dict[Case, JobTimes] = {}
         self.rows: list[dict[str, Any]] = []
         self.costs: list[Costs] = []
         self.kept: dict[str, list[Result]] = {label: [] for label in sites}
         self.most_rejected: Result  # of those without rules
 
-    def take(self, label: str, result: Result) -> None:
-        """Add a run."""
-        self.rows.append(row := _row(result, label, self._groups))
+    def take(self, case: Case, result: Result) -> None:
+        """Add a run; notes and figures are of those on the first machine, with the first load."""
+        self.times[case] = times_of(self.workload.column("id"), result)
+        if self.all is not None:
+            self.all[case] = result
+        self.rows.append(row := _row(result, case, self._groups))
         self.costs.append(Costs.of_run(result))
+        if case[:2] != next(iter(self.times))[:2]:
+            return
+        label = case.site
         is_first = not self.kept[label]
         if label == "none" and (is_first or row["rejected"] > self.most_rejected.summary().rejected):
             self.most_rejected = result
         if is_first or self._sites[label] is not None:  # for a figure, and for notes on rules
             self.kept[label].append(result)
 
+    def of_answers(self, names: Sequence[str], policies: Sequence[str]) -> dict[str, Result]:
+        """Return the runs that answers compare, by their names, or all where nothing is compared."""
+        assert self.all is not None
+        compared = {case for each in comparisons_of(self.times, policies) for case in (each.before, each.after)}
+        return {
+            name: result
+            for name, (case, result) in zip(names, self.all.items(), strict=True)
+            if case in compared or not compared
+        }
+
     def compared(self) -> tuple[list[dict[str, Any]], list[Result]]:
         """Return the rows whose waits may be those of the log, with rules if there are any, and their runs that are kept."""
         with_rules = len(self._sites) > 1
+        first = next(iter(self.times))
         rows = [row for row in self.rows if (row["site"] != "none") == with_rules]
+        rows = [row for row in rows if (row["nodes"], row["load"]) == first[:2]]
         return rows, [run for label, runs in self.kept.items() if (label != "none") == with_rules for run in runs]
+
+
+def _answers(runs: _Runs, simulations: _Simulations, policies: Sequence[str], of: Unit | None) -> list[Answer]:
+    """Return what the changes do, by resamples of the log's weeks, users or blocks if asked for."""
+    comparisons, workload = list(comparisons_of(runs.times, policies)), runs.workload
+    answers = [each.answer(runs.times, workload.span_s) for each in comparisons]
+    if of is None:
+        return answers
+    resamples, blocks = list(simulations.of_resamples(workload, of)), blocks_of(workload, of)
+    return [
+        each.of_resamples(answer, runs.times, resamples, *blocks) for each, answer in zip(comparisons, answers, strict=True)
+    ]
 
 
 def _sites(options: Mapping[str, Any]) -> Iterator[tuple[str, Site | None]]:
@@ -210,10 +302,12 @@ def _print_tables(
         print_table(_table_of_groups(each, names))
 
 
-def _note_rules(label: str, site: Site, results: Sequence[Result], notes: Console) -> None:
-    print_notes((f"{label}: {note.with_option()}" for note in rule_notes(results)), notes)
-    for source in results[0].scenario.streams if site.malleable else ():
-        _print_lines((f"{label}: {line}" for line in source.provenance.notes[-len(site.malleable) :]), notes)
+def _note_rules(sites: Mapping[str, Site | None], kept: Mapping[str, Sequence[Result]], notes: Console) -> None:
+    for label, site in sites.items():
+        if site is not None:
+            print_notes((f"{label}: {note.with_option()}" for note in rule_notes(kept[label])), notes)
+            for source in kept[label][0].scenario.streams if site.malleable else ():
+                _print_lines((f"{label}: {line}" for line in source.provenance.notes[-len(site.malleable) :]), notes)
 
 
 def _results(scenarios: Sequence[Scenario], sites: Mapping[str, Site | None], notes: Console) -> Iterator[tuple[str, Result]]:
@@ -231,27 +325,32 @@ def _results(scenarios: Sequence[Scenario], sites: Mapping[str, Site | None], no
             yield label, result
 
 
-def _row(result: Result, site: str, groups: Sequence[RecordedGroups]) -> dict[str, Any]:
+def _row(result: Result, case: Case, groups: Sequence[RecordedGroups]) -> dict[str, Any]:
     """Return the row of a run, and note its waits in the groups."""
     for each in groups:
         each.add(result.records)
-    summary, policy = result.summary().as_dict(), policy_label(result.scenario.policy)
+    summary = result.summary().as_dict()
     energy = {name: summary[name] for name in _OF_ENERGY if name in summary}
     since = {name: summary.get(name, summary[name.replace("_since_eligible", "")]) for name in SINCE_ELIGIBLE}
-    return {"policy": policy, "site": site, **{name: summary[name] for name in (*_MEASURES, "rejected")}, **since, **energy}
+    measures = {name: summary[name] for name in (*_MEASURES, "rejected")}
+    return {"policy": case.policy, "site": case.site, "nodes": case.nodes, "load": case.load, **measures, **since, **energy}
 
 
-def _whole(
-    recorded: Observed, inferred: InferredSite | None, rows: Sequence[Mapping[str, Any]], groups: Sequence[RecordedGroups]
-) -> dict[str, object]:
-    """Return the answer as one object for JSON."""
+def _for_json(
+    recorded: Observed, inferred: InferredSite | None, rows: Sequence[Mapping[str, Any]], groups: Sequence[RecordedGroups],
+    answers: Sequence[Answer] | None,
+) -> object:  # fmt: skip
+    """Return the answer for JSON: a list of rows, or one object where there are ``answers``."""
+    if answers is None:
+        alone = [{key: value for key, value in row.items() if key not in ("site", "nodes", "load")} for row in rows]
+        return [_observed(recorded), *alone]
     whole: dict[str, object] = {
         "recorded_mean_wait_s": recorded.mean_wait_s,
         **{f"recorded_{name}": getattr(recorded, name) for name in SINCE_ELIGIBLE[:1]},
         "rules": [each.as_json() for each in inferred.rules] if inferred else [],
     }
     whole |= {"windows": [each.as_json() for each in inferred.windows]} if inferred else {}
-    whole |= {"rows": rows}
+    whole |= {"rows": rows, "answers": [each.as_json() for each in answers]}
     return whole | ({"groups": [group for each in groups for group in each.as_json()]} if groups else {})
 
 
@@ -273,9 +372,7 @@ def _require_recorded_jobs(options: Mapping[str, Any]) -> None:
         if options[name] != 1:
             because = f"{options[name]:g} is not allowed; the recorded waits belong to the recorded load"
             raise SpecificationError(f"{option_name(name)}: {because}")
-    if options["resample"] is not None:
-        raise SpecificationError("--resample: not allowed; the recorded waits belong to the recorded jobs")
-    opt.require_writable({name: options[name] for name in ("figure", "write_site")})
+    opt.require_writable({name: options[name] for name in ("figure", "report", "write_site")})
 
 
 def _suspended_share(workload: Workload) -> float:
@@ -318,6 +415,20 @@ def _draw(result: Result, row: str, path: Path, notes: Console) -> None:
     notes.print(f"figure: {literal(path)} ({literal(row)})")
 
 
+def _write_page(
+    path: Path, workload: Workload, rows: Sequence[Mapping[str, Any]], answers: Sequence[Answer],
+    runs: Mapping[str, Result], names: Sequence[str], notes: Console,
+) -> None:  # fmt: skip
+    """Write the page."""
+    questions = list(dict.fromkeys(answer.question for answer in answers))
+    title = questions[0] if len(questions) == 1 else f"What would change for the jobs of {workload.name}?"
+    page = AnswerPage(
+        title=title, answers=answers, names=["recorded", *names], rows=rows, runs=runs, left_out=workload.provenance.lines()
+    )
+    page.write(path)
+    notes.print(f"report: {literal(path)}")
+
+
 def _table_of_rows(title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> TextTable:
     energy = {name: of for name, of in _OF_ENERGY.items() if any(name in row for row in rows)}
     shown = {**_MEASURES, **(_SINCE_ELIGIBLE if differs(rows) else {}), **energy}
@@ -328,6 +439,9 @@ def _table_of_rows(title: str, rows: Sequence[Mapping[str, Any]], names: Sequenc
     plain = {name: [row.get(name) for row in rows] for name in ("policy", *_MEASURES, *SINCE_ELIGIBLE, *energy)}
     if len({row["site"] for row in rows}) > _WITHOUT_SITES:
         plain["site"] = [row["site"] for row in rows]
+    for name in ("nodes", "load"):
+        if len({row[name] for row in rows[1:]}) > 1:
+            plain[name] = [row.get(name) for row in rows]
     return TextTable(title, [Column("policy", names, number=False)], [columns], plain)
 
 
@@ -352,7 +466,7 @@ def _table_of_groups(groups: RecordedGroups, names: Sequence[str]) -> TextTable:
         Column("jobs", [f"{each.jobs:,}" for each in shown]),
     ]
 
-    def waits_of(groups: Sequence[Group], of: str) -> list[list[float]]:
+    def times_of(groups: Sequence[Group], of: str) -> list[list[float]]:
         """Return the recorded mean waits of groups, and those of each run."""
         return [[getattr(each, f"recorded_{of}"), *getattr(each, of)] for each in groups]
 
@@ -362,7 +476,7 @@ def _table_of_groups(groups: RecordedGroups, names: Sequence[str]) -> TextTable:
     waits = [
         Column(f"{name}\n{heading}", [UNDEFINED if isnan(wait) else f"{wait:,.0f}" for wait in column])
         for of, heading in measures.items()
-        for name, column in zip(("recorded", *names), zip(*waits_of(shown, of), strict=True), strict=True)
+        for name, column in zip(("recorded", *names), zip(*times_of(shown, of), strict=True), strict=True)
     ]
     gap = Column("of the\ngap (%)", [f"{100 * each.gap_share:.1f}" for each in shown])
     plain: dict[str, list[Any]] = {

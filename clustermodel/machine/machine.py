@@ -4,7 +4,7 @@ A field with a value that is not allowed is a :class:`~clustermodel.errors.Speci
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import accumulate
 from math import lcm
 from typing import Final, Literal, TypeVar
@@ -15,6 +15,7 @@ from clustermodel.machine.checkpoints import Checkpointing
 from clustermodel.machine.context_switch import ContextSwitch
 from clustermodel.machine.costs import CostTicks, Seconds, require_cost
 from clustermodel.machine.failure import FailureSource
+from clustermodel.machine.node_ranges import of_machine
 from clustermodel.machine.node_set import count, from_members, union, without
 from clustermodel.machine.node_type import NodeType
 from clustermodel.machine.partition import Partition
@@ -174,8 +175,18 @@ class Machine:
         assert isinstance(given, Sequence)
         object.__setattr__(self, name, tuple(given))
 
+    def _take_shares(self, name: str) -> None:
+        """Let nodes that are given as shares of the machine be those of a machine of this size."""
+        field = f"Machine.{name}: nodes"
+        given = getattr(self, name)
+        nodes = [each.nodes and of_machine(field, each.nodes, self.nodes) for each in given]
+        if nodes != [each.nodes for each in given]:
+            made = [replace(each, nodes=own) for each, own in zip(given, nodes, strict=True)]
+            object.__setattr__(self, name, tuple(made))
+
     def _check_named_nodes(self, name: str, kind: type[Partition] | type[NodeType]) -> None:
         self._keep_tuple(name, kind)
+        self._take_shares(name)
         given = getattr(self, name)
         names = [each.name for each in given]
         for each in given:
@@ -238,6 +249,7 @@ class Machine:
 
     def _check_reservations(self) -> None:
         self._keep_tuple("reservations", Reservation)
+        self._take_shares("reservations")
         for each in self.reservations:
             last = 0 if each.node_set is None else each.node_set[-1] - 1
             require(last < self.nodes, "Machine.reservations: nodes", each.nodes, f"they must be among 0-{self.nodes - 1}")

@@ -24,7 +24,8 @@ class Partition:
     """The name that jobs give (column ``partition`` of a workload); a job that gives several, separated by commas, runs in one
     of them."""
     nodes: str | Sequence[int]
-    """Its nodes, counted from 0: as text, ``"0-59,62"``, or a sequence of numbers."""
+    """Its nodes, counted from 0: as text, ``"0-59,62"``, or a sequence of numbers; or shares of the machine, as ``"all"`` or
+    ``"0%-80%"``: those of a site grow with the machine."""
     max_wall_time_s: float | None = None
     """Longest estimate, seconds; a job with a longer one is rejected, unless it names another partition that can hold it."""
     max_nodes: int | None = None

@@ -27,7 +27,7 @@ class Reservation:
     """
 
     nodes: str | Sequence[int] | None = None
-    """Its nodes, counted from 0: as text, ``"0-59,62"``, or a sequence of numbers; ``None`` is all nodes."""
+    """Its nodes, in the form of :attr:`Partition.nodes <clustermodel.machine.partition.Partition.nodes>`; ``None`` is all."""
     start_s: float
     """When it begins, seconds on the clock of the jobs."""
     end_s: float

@@ -192,13 +192,14 @@ def checked_unit(unit: Unit) -> Unit:
     return require_seconds("of", unit, positive=True)
 
 
+FEWEST_BLOCKS: Final = 8
+"""Resamples of fewer different weeks, users or other blocks say little of others."""
+
+
 def drawn_blocks(submit: IntArray, unit: Unit, rng: np.random.Generator, header: Mapping[str, str]) -> Draws:
     """Return blocks of time drawn with replacement, laid end to end until they are as long as the log; the last is cut."""
-    # Weeks begin on Monday at 0:00 if the header says when the log begins; other blocks with the first submission.
-    length = to_ticks(WEEK_S if unit == "weeks" else float(unit))
     first, last = int(submit[0]), int(submit[-1])
-    begin = first + (_since_monday(header, first) if unit == "weeks" else 0)
-    blocks = (last + 1 - begin) // length
+    begin, length, blocks = whole_blocks(submit, unit, header)
     if blocks < 2:
         days = (last - first) / TICKS_PER_SECOND / 86_400
         raise refused("of", unit, f"the jobs span {days:.3g} days, less than two whole blocks")
@@ -211,8 +212,17 @@ def drawn_blocks(submit: IntArray, unit: Unit, rng: np.random.Generator, header:
     kept = submit[place] + shift - begin <= last - first
     what = "week" if unit == "weeks" else f"block of {unit:g} s"
     note = f"{counted(count, what)} drawn with replacement from {blocks:,}, the last one cut"
-    few = "; fewer than 8 are too few for intervals" if blocks < 8 else ""
+    few = f"; fewer than {FEWEST_BLOCKS} are too few for intervals" if blocks < FEWEST_BLOCKS else ""
     return place[kept], shift[kept], draw[kept], note + few
+
+
+def whole_blocks(submit: IntArray, unit: Unit, header: Mapping[str, str]) -> tuple[int, int, int]:
+    """Return when the first whole block of time begins, how long each is, ticks, and how many there are."""
+    # Weeks begin on Monday at 0:00 if the header says when the log begins; other blocks with the first submission.
+    length = to_ticks(WEEK_S if unit == "weeks" else float(unit))
+    first, last = int(submit[0]), int(submit[-1])
+    begin = first + (_since_monday(header, first) if unit == "weeks" else 0)
+    return begin, length, (last + 1 - begin) // length
 
 
 def moment_of(header: Mapping[str, str], since_s: int) -> datetime | None:

@@ -234,7 +234,6 @@ def test_the_command_resamples_between_selecting_and_scaling(
         (["run", "--resample", "months"], "'months' is not 'weeks', 'users' or a number of seconds above 0"),
         (["run", "--trace", "log.swf", "--stream", "--resample", "weeks"], "--resample: not allowed with --stream"),
         (["run", "jobs.toml", "--resample", "weeks"], "jobs.toml: --resample: the jobs are those of the file"),
-        (["whatif", "--trace", "log.swf", "--resample", "weeks"], "--resample: not allowed; the recorded waits belong to"),
     ],
 )
 def test_the_command_refuses_what_makes_no_sense(
