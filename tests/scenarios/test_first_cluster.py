@@ -65,7 +65,7 @@ def test_the_readme_is_short_and_tries_every_kind_of_command() -> None:
     assert len(text.splitlines()) <= 22
     tried = {command.split()[1] for command in COMMANDS if command.startswith("clustermodel")}
     assert tried == {"whatif", "run", "sweep", "results", "report"}
-    assert max(map(len, text.splitlines())) <= 81
+    assert max(len(line) for name in ("README.md", "site.toml") for line in (SHIPPED / name).read_text().splitlines()) <= 80
 
 
 @pytest.mark.parametrize("command", [each for each in COMMANDS if not re.search("sweep|results|report", each)])

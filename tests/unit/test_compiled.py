@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -193,6 +194,9 @@ def wheel_made(folder: Path, **environment: str) -> tuple[int, list[str], str]:
 def test_a_wheel_is_pure_python_unless_compiling_is_asked_for(tmp_path: Path, environment: dict[str, str]) -> None:
     code, wheels, _ = wheel_made(tmp_path, **environment)
     assert (code, wheels) == (0, ["clustermodel-0.1.0-py3-none-any.whl"])
+    with ZipFile(tmp_path / wheels[0]) as wheel:
+        assert {f"clustermodel/{path.relative_to(ROOT)}" for path in (ROOT / "scenarios").rglob("*.py")} < set(wheel.namelist())
+        assert "clustermodel/scenarios/first_cluster/jobs.sacct" in wheel.namelist()
 
 
 @pytest.mark.whole
