@@ -68,7 +68,7 @@ def test_the_readme_is_short_and_tries_every_kind_of_command() -> None:
     assert max(len(line) for name in ("README.md", "site.toml") for line in (SHIPPED / name).read_text().splitlines()) <= 80
 
 
-@pytest.mark.parametrize("command", [each for each in COMMANDS if not re.search("sweep|results|report", each)])
+@pytest.mark.parametrize("command", [each for each in COMMANDS if "results" not in each])
 @pytest.mark.long
 def test_a_command_of_the_readme_works(cluster: Path, command: str) -> None:
     ran = in_shell(command, cluster)
@@ -80,8 +80,8 @@ def test_a_command_of_the_readme_works(cluster: Path, command: str) -> None:
 
 @pytest.mark.long
 def test_the_study_of_the_readme_and_its_report(cluster: Path) -> None:
-    for command in [each for each in COMMANDS if re.search("sweep|results|report", each)]:
-        if "report" in command and missing("bokeh"):
+    for command in [each for each in COMMANDS if "results" in each]:
+        if "clustermodel report" in command and missing("bokeh"):
             continue
         ran = in_shell(command, cluster)
         assert ran.returncode == 0, ran.stderr
