@@ -134,6 +134,8 @@ class Crossover:
             sides = [side for side, bound in (("below", self.low), ("above", self.high)) if not isfinite(bound)]
             what = f"unbounded {' and '.join(sides)}"
             doubtful = [[of for at, of in self.differences.items() if (at > self.at) == (side == "above")] for side in sides]
+        if at_first.of_one_log:  # resamples do not narrow an interval of sample paths
+            return f"{what}: the jobs are of one log; a longer one would tell more, more replications would not"
         needed = max(min(map(_replications_needed, of), default=inf) for of in doubtful)
         if needed > _MOST_TIMES * at_first.count:
             return f"{what}: the policies hardly differ there; try values {' or '.join(beyond[side] for side in sides)}"
@@ -168,7 +170,7 @@ def _title(measure: str, policies: tuple[str, str], *, ratios: bool) -> str:
 
 def _replications_needed(difference: Interval) -> float:
     """Return how many replications make a difference significant, if its mean and its deviation are as they are now."""
-    if not difference.mean or difference.of_one_log:  # resamples do not narrow an interval of sample paths
+    if not difference.mean:
         return inf
     return _CAUTION * difference.count * (difference.half / difference.mean) ** 2
 

@@ -116,6 +116,9 @@ def test_an_unbounded_interval_says_how_many_replications_would_bound_it() -> No
     assert (str(both), both.advice) == (
         "a is lower up to 5 s (interval unbounded), b beyond", "unbounded below and above: try replications=20",
     )  # fmt: skip
+    of_one_log = {value: Interval(value - 5, 9.0, 0.95, 10, of_one_log=True) for value in (0.0, 10.0)}
+    resampled = Crossover("a", "b", 5.0, -inf, inf, 1, of_one_log)
+    assert resampled.advice.startswith("unbounded below and above: the jobs are of one log; a longer one would tell more")
     assert crossing(3.0, 8.0, (0.0, -1.0, 0.5), (10.0, 1.0, 0.5)).advice == ""
 
 

@@ -98,10 +98,10 @@ def test_parameters_are_read_as_numbers_truth_values_or_words(
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        ("", "policy: '' is unknown; known are fcfs, easy, conservative"),
-        ("esay", "policy: 'esay' is unknown (did you mean 'easy'?); known are fcfs, easy, conservative"),
-        ("Conservative", "policy: 'Conservative' is unknown (did you mean 'conservative'?); known are fcfs, easy, "),
-        (":a=1", "policy: '' is unknown; known are fcfs, easy, conservative"),
+        ("", "policy: '' is unknown; 'clustermodel policies' lists all"),
+        ("esay", "policy: 'esay' is unknown (did you mean 'easy'?); 'clustermodel policies' lists all"),
+        ("Conservative", "policy: 'Conservative' is unknown (did you mean 'conservative'?); 'clustermodel policies' lists all"),
+        (":a=1", "policy: '' is unknown; 'clustermodel policies' lists all"),
         ("easy:depth", "policy easy: 'depth' is not allowed; write key=value,key=value"),
         ("easy:reserve_depth=", "policy easy: 'reserve_depth=' is not allowed; write reserve_depth=value"),
         ("easy:reserve_depth=1,", "policy easy: '' is not allowed; write key=value,key=value"),
