@@ -62,7 +62,7 @@ def short_labels(names: Sequence[str]) -> dict[str, str]:
 
 def title_of(quantity: Quantity) -> str:
     """Return the name of a measure or a factor for readers, with its unit."""
-    return quantity._replace(name=short(visible(quantity.name), _LONGEST)).label()
+    return quantity._replace(name=short(visible(quantity.name))).label()
 
 
 class Replications:
