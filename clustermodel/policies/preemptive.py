@@ -48,8 +48,9 @@ class PreemptiveScheduler:
             scheduler's order.  Otherwise jobs run on as long as they can, and a waiting job preempts only as many jobs as it
             needs: ``"fewest"`` jobs, of equally few the last in the order; as few, those that started last
             (``"latest-start"``) or the ``"largest"``; or those that together have held the least node time since their starts
-            (``"least-lost"``).  Only nodes that the waiting job may have count.  A job that has been preempted in this way
-            takes no nodes back from jobs of its priority that ran on.
+            (``"least-lost"``).  Only nodes that the waiting job may have count; where its shape or memory is in the way, more
+            yield until it fits.  A job that has been preempted in this way takes no nodes back from jobs of its priority that
+            ran on.
         preempts: which running jobs a waiting one may preempt: ``"behind"``, those behind it in the scheduler's order, or
             ``"lower-priority"``, of these only those of lower priority, as Slurm's ``preempt/qos`` and
             ``preempt/partition_prio``: jobs of equal priority never preempt each other.  Jobs then run on as long as they can
