@@ -210,7 +210,8 @@ class _Values(pickle.Pickler):
 
     def _digest(self, element: object) -> str:
         within = _Values(self._name)
-        within.memo = self.memo  # a copy: an element may lead back to what is around the set
+        if not isinstance(element, str | int | float):
+            within.memo = self.memo  # a copy, which takes time: an element may lead back to what is around the set
         within.dump(element)
         self.modules |= within.modules
         self.is_users |= within.is_users

@@ -1,9 +1,8 @@
 """The key of a run: a digest of everything that its numbers depend on.
 
-The key covers the machine, the jobs, the policy and the speedup model, the seed, the warm-up and the software.  Where a policy,
-a speedup model or a measure is the user's, it covers their values, and all source files of the experiment: the script and what
-it imports, as syntax trees without docstrings.  The standard library and installed packages count by their versions.  The host,
-names and the order of the runs do not count.
+The key covers the machine, the jobs, the policy and the speedup model, the seed, the warm-up and the software.  A policy, a
+speedup model or a measure of the user counts by its :func:`fingerprint`, which covers all source files of the experiment.  The
+host, names and the order of the runs do not count.
 """
 
 from __future__ import annotations
@@ -210,10 +209,11 @@ def _specification(scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[s
         ),
     }
     used = dependencies_of(policy) | {part for part, counts in whatever_the_policy_decides.items() if counts}
-    unused = {*PARTS} - used | (set() if shrinks or may_resize(policy) else {"resize_s"})
+    unused = {*PARTS, "failures"} - used | (set() if shrinks or may_resize(policy) else {"resize_s"})
     return {
         "machine": _plain("Machine", machine, unused),
-        "site": scenario.used_site and fingerprint(scenario.used_site, "Scenario.site"),
+        "failures": None if machine.failures is None else fingerprint(machine.failures, "Machine.failures"),
+        "site": None if scenario.used_site is None else fingerprint(scenario.used_site, "Scenario.site"),
         "jobs_sha256": list(jobs),
         "seed": scenario.seed if RANDOM_NUMBERS in used else None,
         "fidelity": scenario.fidelity,
@@ -230,7 +230,7 @@ def _plain(name: str, part: object, unused: Collection[str] = ()) -> Any:
         return part
     if isinstance(part, tuple | list):
         return [_plain(name, each) for each in part]
-    if not is_dataclass(part) or user_code.origin_of(part) != "clustermodel":
+    if not is_dataclass(part) or not type(part).__module__.startswith("clustermodel."):
         return fingerprint(part, name)
     used = [field.name for field in fields(part) if field.name not in unused]
     values = {each: _plain(f"{name}.{each}", getattr(part, each)) for each in used}

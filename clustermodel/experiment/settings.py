@@ -29,15 +29,15 @@ def scenario_with_settings(scenario: Scenario, settings: Mapping[str, str]) -> S
     changed = {path.partition(".")[0] for path in settings} & known
     if "workload" in changed:
         raise SpecificationError("--set: workload: not allowed; options of the trace or the model say what the jobs are")
-    import tomlkit  # noqa: PLC0415  few runs have settings
+    import tomllib  # noqa: PLC0415  few runs have settings
+
+    import tomlkit  # noqa: PLC0415  the same
 
     # Fields of which a part changes are written as a file and read again, beside any jobs, which are not looked at.
     kept = {path.partition(".")[0]: None for path in settings if "." in path}
     values = {name: getattr(scenario, name) for name in kept if name in known}
     if "machine" in values or "site" in changed:  # a site has partitions of its machine
         values["machine"] = scenario.used_machine
-    import tomllib  # noqa: PLC0415  few runs have settings
-
     table = tomllib.loads(Scenario(workload=_any_jobs(), **values).to_toml())
     for path, text in settings.items():
         _set(table, path, text)
