@@ -26,13 +26,13 @@ def round_robin(
         switch: length of a context switch.
         charge: ``"on-change"`` or ``"every-slice"``.
         arrivals: ``"cut"``: an arrival ends the slice, and rows take turns by number; ``"keep"``: the same, but an arrival ends
-            no slice.
+            no slice; ``"queue"``: an arriving job joins the tail.
         mpl: number of rows, where there are rows.
     """
     responses = [0.0] * len(submit)
     left = list(run)
     rows: dict[int, int] = {}  # row -> job
-    tail: deque[int] = deque()  # jobs that wait for a row
+    tail: deque[int] = deque()  # jobs that wait for a row, or, with "queue", for their next slice
     row, loaded, following, now = -1, -1, 0, 0.0
     while following < len(submit) or rows or tail:
         if not rows and not tail:
@@ -40,10 +40,13 @@ def round_robin(
         while following < len(submit) and submit[following] <= now:
             tail.append(following)
             following += 1
-        while tail and len(rows) < mpl:
-            rows[next(free for free in range(mpl) if free not in rows)] = tail.popleft()
-        row = min((other for other in rows if other > row), default=min(rows))
-        job = rows[row]
+        if arrivals != "queue":
+            while tail and len(rows) < mpl:
+                rows[next(free for free in range(mpl) if free not in rows)] = tail.popleft()
+            row = min((other for other in rows if other > row), default=min(rows))
+            job = rows[row]
+        else:
+            job = tail.popleft()
         pay = 0 if charge == "on-change" and loaded == job else switch
         end = now + min(quantum, pay + left[job])
         if arrivals == "cut" and following < len(submit):
@@ -53,10 +56,12 @@ def round_robin(
         while arrivals != "cut" and following < len(submit) and submit[following] < end:
             tail.append(following)
             following += 1
-            if len(rows) < mpl:
+            if arrivals == "keep" and len(rows) < mpl:
                 rows[next(free for free in range(mpl) if free not in rows)] = tail.popleft()
         now = end
         if left[job] <= 1e-12:
             responses[job] = now - submit[job]
             rows.pop(row, None)
+        elif arrivals == "queue":
+            tail.append(job)
     return responses

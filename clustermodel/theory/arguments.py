@@ -21,9 +21,15 @@ def probabilities(field: str, shares: Mapping[Value, float]) -> dict[Value, floa
 def job_sizes(sizes: Mapping[int, float], most: int, unit: str = "nodes") -> dict[int, float]:
     """Return the sizes that occur, with their probabilities; refuse what is no whole number from 1 to ``most``."""
     for size in sizes:
-        if size != int(size) or not 1 <= size <= most:
-            raise SpecificationError(f"sizes: {size} is not allowed; it must be a whole number >= 1 and <= {most} {unit}")
+        job_size(size, most, unit)
     return {int(size): probability for size, probability in probabilities("sizes", sizes).items()}
+
+
+def job_size(size: int, most: int, unit: str = "nodes") -> int:
+    """Return a size; refuse what is no whole number from 1 to ``most``."""
+    if size != int(size) or not 1 <= size <= most:
+        raise SpecificationError(f"sizes: {size} is not allowed; it must be a whole number >= 1 and <= {most} {unit}")
+    return int(size)
 
 
 def means_by_size(field: str, sizes: Iterable[int], mean_s: float | Mapping[int, float]) -> dict[int, float]:

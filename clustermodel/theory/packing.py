@@ -6,33 +6,36 @@ in use, averaged over rows, and at saturation the loss of capacity is kappa = 1 
 Equal run times.  If all run times are equal and a slice is not shorter, whatever runs in a slice completes in it: packing jobs
 into rows is bin packing.
 
-===============================  =========================  =============================
+===============================  =========================  =============================================
 scheduler                        packing rule               here
-===============================  =========================  =============================
+===============================  =========================  =============================================
 ``fcfs``, ``gs:mpl=1``           next fit                   :func:`next_fit_fill`, exact
 ``gs`` without its replicas      best fit, MPL open rows    :func:`best_fit_fill`, exact
-``bf``, ``bgs:mpl=1``, ``easy``  first fit                  no closed form is known
-===============================  =========================  =============================
+``bf``, ``bgs:mpl=1``, ``easy``  first fit                  :func:`first_fit_rows`, for a list of jobs
+any, whatever the run times      no rule                    :func:`largest_fill`, an upper bound
+===============================  =========================  =============================================
 
 ``gs`` has CompactMatrix and FillMatrix too (Zhang et al. 2003, section 5.1): a gang of another row runs besides where its
 own columns are free.  In simulations that changes nothing if sizes divide one another, 1, 2, 4 and 8 for instance; sizes 3 and
 5 on 8 nodes fill rows better than :func:`best_fit_fill`.  No formula is known here for that.
 
 Other run times.  With exponential run times nodes become free one gang at a time, and rows are never filled anew;
-``rigid_jobs.multiserver_job_utilization`` is exact for ``fcfs`` and ``gs:mpl=1``.
+``rigid_jobs.multiserver_job_utilization`` is exact for ``fcfs`` and ``gs:mpl=1``.  The upper bound holds
+for any run times that do not depend on the sizes.
 
 ``nodes`` is N, and ``sizes`` are nodes of a job -> probability; a SpecificationError refuses sizes that are not whole numbers
 from 1 to N, and probabilities that do not add up to one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from heapq import heappop, heappush
 from typing import Final
 
 import numpy as np
 
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError
-from clustermodel.theory.arguments import job_sizes
+from clustermodel.theory.arguments import job_size, job_sizes
 from clustermodel.theory.matrix_geometric import stationary
 from clustermodel.validation import require_whole
 
@@ -121,6 +124,61 @@ def _place(nodes: int, state: tuple[tuple[int, ...], int], size: int) -> tuple[t
         row = max(fitting, key=lambda row: (fills[row], -row))
         return ((*fills[:row], fills[row] + size, *fills[row + 1 :]), turn), False
     return ((*fills[:turn], size, *fills[turn + 1 :]), (turn + 1) % len(fills)), True
+
+
+def first_fit_rows(nodes: int, sizes: Iterable[int]) -> list[int]:
+    """Return the fills of rows, in nodes, when each job of a list takes the first row that has enough free nodes.
+
+    If all jobs are submitted at once with equal run times, which the scheduler knows, backfilling is first fit: under
+    conservative backfilling each job in turn gets the earliest slot, and under EASY each row takes, in order, every waiting
+    job that still fits.  The makespan is the number of rows times the run time.  The mean fill depends on how
+    many jobs there are; no closed form is known for it.
+    """
+    nodes = require_whole("nodes", nodes, at_least=1)
+    fills: list[int] = []
+    with_free: list[list[int]] = [[] for _ in range(nodes + 1)]  # rows by number of free nodes, as heaps
+    for given in sizes:
+        size = job_size(given, nodes)
+        row, free = min(
+            ((heap[0], free) for free, heap in enumerate(with_free) if free >= size and heap), default=(len(fills), nodes)
+        )
+        if row == len(fills):
+            fills.append(0)
+        else:
+            heappop(with_free[free])
+        fills[row] += size
+        heappush(with_free[free - size], row)
+    return fills
+
+
+def largest_fill(nodes: int, sizes: Mapping[int, float]) -> float:
+    """Return the largest mean fill of rows that any scheduler can have: an upper bound of the utilization at any load.
+
+    Whatever runs at the same time is a set of jobs that fits into N nodes, and over a long time jobs of each size get node
+    time in proportion to their probability.  The smallest number of rows for each job is a linear program, the cutting-stock
+    relaxation of Gilmore & Gomory 1961, here with a variable for each size at each fill of a row (Csirik et al. 2006), so
+    that N x (number of sizes) variables stand for all patterns.  The bound is reached in the limit of many jobs, all known.
+
+    It holds for preemptive schedulers too, and for all run times that do not depend on the size.
+    """
+    from scipy.optimize import LinearConstraint, milp
+    from scipy.sparse import csr_array
+
+    p = _probabilities(nodes, sizes)
+    support = np.flatnonzero(p)
+    # Variable: how many jobs of a size, for each job, are placed where a row has this fill.
+    fill, kind = np.nonzero(np.add.outer(np.arange(nodes), support) <= nodes)
+    variables = np.arange(len(fill))
+    placed = csr_array((np.ones(len(fill)), (kind, variables)), shape=(len(support), len(fill)))
+    # At each fill > 0 no more jobs are placed than rows get there.
+    leaves = csr_array((np.ones(len(fill)), (fill, variables)), shape=(nodes + 1, len(fill)))
+    arrives = csr_array((np.ones(len(fill)), (fill + support[kind], variables)), shape=(nodes + 1, len(fill)))
+    every_job = LinearConstraint(placed, p[support], p[support])
+    rows_there = LinearConstraint((leaves - arrives)[1:], -np.inf, 0)
+    solution = milp((fill == 0).astype(float), constraints=[every_job, rows_there])  # no variable is an integer
+    if not solution.success:
+        raise ArithmeticError(f"the linear program of the largest fill was not solved: {solution.message}")
+    return min(1.0, float(np.dot(support, p[support]) / (nodes * solution.fun)))
 
 
 def _probabilities(nodes: int, sizes: Mapping[int, float]) -> FloatArray:

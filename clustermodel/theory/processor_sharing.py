@@ -64,10 +64,25 @@ def mg1_ps_mean_slowdown(load: float, *, switch: float = 0.0, charge: str = "on-
     It is 1 / (1 - rho) if context switches take no time (Kleinrock 1976, section 4.4), and the same for every run time and
     every distribution of run times in all cases; the module has the formulas with switches.
     """
+    return mgc_ps_mean_slowdown(1, load, switch=switch, charge=charge)
+
+
+def mgc_ps_mean_slowdown(servers: int, load: float, *, switch: float = 0.0, charge: str = "on-change") -> float:
+    """Return the mean slowdown (response / run time) of one-node jobs that share c nodes equally.
+
+    While there are at most c jobs, each has a node; n > c jobs have all nodes, each job an equal share of them.  A job changes
+    nodes at no cost.  So phi(n) = min(n, c) until n > c, where every slice begins with a switch.  With ``switch=0`` the number
+    of jobs is that of M/M/c.
+
+    Gang scheduling is this queue for one node only.  On several nodes its rows are filled with replicas, in starting order, so
+    gangs have unequal shares, and one that runs on its columns in every row does not switch.
+    """
+    servers = require_whole("servers", servers, at_least=1)
     switch = require_number("switch", switch, "a number >= 0 and < 1, a share of the time slice", lambda share: 0 <= share < 1)
     choice("charge", charge, CHARGES)
-    alone = 1 - switch if charge == "every-slice" else 1.0
-    return generalized_ps_mean_slowdown(load, [alone, 1 - switch])
+    rates = np.minimum(np.arange(1, servers + 2), servers) * 1.0
+    rates[0 if charge == "every-slice" else servers :] *= 1 - switch
+    return generalized_ps_mean_slowdown(load, rates)
 
 
 def mg1_ps_mean_response(

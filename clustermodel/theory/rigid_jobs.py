@@ -6,11 +6,11 @@ of each other, and service times are exponential with a mean that may differ by 
 *Saturated system.*  If jobs always wait, the state is (the jobs in service, the size of the first waiting job).  The sizes of
 the jobs behind it are independent of all that has happened: each is drawn when the job becomes the first.  The rate of
 completions of this Markov chain is the saturation throughput lambda*, and the queue is stable for lower arrival rates
-(Rumyantsev & Morozov 2017; Grosof et al. 2020).
+(Rumyantsev & Morozov 2017; Grosof et al. 2020; Grosof et al. 2023).
 
 *Mean response time.*  The number of jobs behind the first waiting one is the level of a quasi-birth-death process whose
 phases are the states of the saturated system, so its stationary distribution is matrix-geometric (Latouche & Ramaswami 1999):
-:func:`fcfs_mean_response` is exact.
+:func:`fcfs_mean_response` is exact.  :func:`reset_marc_mean_response` is the asymptotic formula of Grosof et al. 2023.
 
 The functions take the number ``servers`` (c), the ``arrival_rate`` (lambda, jobs per second), ``sizes`` (servers that a job
 takes -> probability), and ``mean_service_s`` (seconds, of all sizes or by size).  They refuse by a SpecificationError a size
@@ -90,7 +90,8 @@ def multiserver_job_throughput(servers: int, sizes: Mapping[int, float], mean_se
     classes = _classes(servers, sizes, mean_service_s)
     if len(set(classes.rates)) == 1:
         return classes.rates[0] / _mean_inverse_in_service(classes)
-    return _throughput(_chain(classes, _MOST_STATES))
+    chain = _chain(classes, _MOST_STATES)
+    return _Saturated(chain).throughput
 
 
 def multiserver_job_utilization(
@@ -122,7 +123,7 @@ def fcfs_mean_response(
     """
     classes = _classes(servers, sizes, mean_service_s)
     chain = _chain(classes, _MOST_PHASES)
-    _require_stable(arrival_rate, _throughput(chain))
+    _require_stable(arrival_rate, _Saturated(chain).throughput)
     probabilities, phases = np.array(classes.probabilities), len(chain.after_start)
     own_set = np.arange(phases) // len(probabilities)  # of each phase
     blocked = chain.after_start < 0
@@ -151,22 +152,54 @@ def fcfs_mean_response(
     return float(jobs / total_time / arrival_rate)
 
 
-def _throughput(chain: _Chain) -> float:
-    """Return the completions per second of the saturated system."""
-    from scipy.sparse import block_array, csr_array, diags_array, eye_array
-    from scipy.sparse.linalg import spsolve
+def reset_marc_mean_response(
+    servers: int, arrival_rate: float, sizes: Mapping[int, float], mean_service_s: float | Mapping[int, float]
+) -> float:
+    """Return the mean response time of rigid jobs under first come, first served near saturation, seconds: asymptotic.
 
-    # The embedded chain visits all phases; only blocked ones take time.
-    phases = len(chain.after_start)
-    blocked = chain.after_start < 0
-    rates = chain.rates[np.arange(phases) // (phases // len(chain.rates))]
-    time = np.divide(1.0, rates, out=np.zeros(phases), where=blocked)
-    steps = chain.starts + diags_array(time) @ chain.completions
-    ones = csr_array(np.ones((1, phases)))
-    # Bordered by ones, I - P is regular: all phases lead to the one in which only jobs of the first class run and wait.
-    bordered = block_array([[eye_array(phases) - steps, ones.T], [ones, None]])
-    visits = spsolve(bordered.T.tocsc(), np.append(np.zeros(phases), 1.0))[:-1]
-    return float((visits * blocked).sum() / (visits @ time))  # each visit of a blocked phase ends with a completion
+    Grosof et al. 2023: E[T] = (1 / lambda*) (Delta(Y_d, Y) + 1) / (1 - lambda / lambda*) + O(1) for lambda -> lambda*.  The
+    error is bounded but unknown, so the relative error vanishes at saturation; at low load the value means nothing.
+
+    Delta(y) are the *relative completions*: how many more jobs complete, in the long run, in the saturated system that starts
+    in state y than in one that starts in its stationary distribution Y.  They solve the Poisson equation
+    Delta(y) = (1 - lambda* / r(y)) + sum_y' P(y, y') Delta(y') with a mean of zero over Y, r(y) being the rate of
+    completions.  Y_d is the state just after a completion.  lambda* (1 + 2 Delta(Y_d, Y)) is the variance of the number of
+    completions per second, in the long run: with one server it is lambda*, and the formula is that of M/M/1.
+    """
+    saturated = _Saturated(_chain(_classes(servers, sizes, mean_service_s), _MOST_STATES))
+    _require_stable(arrival_rate, saturated.throughput)
+    return (saturated.relative_completions_after_a_completion() + 1) / (saturated.throughput - arrival_rate)
+
+
+class _Saturated:
+    """The saturated system, solved.  Its embedded chain visits all phases; only blocked ones take time."""
+
+    def __init__(self, chain: _Chain) -> None:
+        from scipy.sparse import block_array, csr_array, diags_array, eye_array
+        from scipy.sparse.linalg import spsolve
+
+        phases = len(chain.after_start)
+        self._blocked = chain.after_start < 0
+        rates = chain.rates[np.arange(phases) // (phases // len(chain.rates))]
+        self._time = np.divide(1.0, rates, out=np.zeros(phases), where=self._blocked)
+        steps = chain.starts + diags_array(self._time) @ chain.completions
+        ones = csr_array(np.ones((1, phases)))
+        # Bordered by ones, I - P is regular: all phases lead to the one in which only jobs of the first class run and wait.
+        self._bordered = block_array([[eye_array(phases) - steps, ones.T], [ones, None]])
+        visits = spsolve(self._bordered.T.tocsc(), np.append(np.zeros(phases), 1.0))[:-1]
+        self._completions = visits * self._blocked  # each visit of a blocked phase ends with a completion
+        self.throughput = float(self._completions.sum() / (visits @ self._time))  # completions per second
+
+    def relative_completions_after_a_completion(self) -> float:
+        """Return Delta(Y_d, Y), jobs."""
+        # Its equation, summed over the phases before the completions, says that Delta has the same mean there as after them.
+        from scipy.sparse.linalg import spsolve
+
+        excess = np.where(self._blocked, 1 - self.throughput * self._time, 0.0)
+        delta = spsolve(self._bordered.tocsc(), np.append(excess, 0.0))[:-1]
+        stationary = self._completions * self._time
+        before = self._completions @ delta / self._completions.sum()
+        return float(before - stationary @ delta / stationary.sum())
 
 
 def _chain(classes: _Classes, most: int) -> _Chain:

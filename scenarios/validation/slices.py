@@ -20,7 +20,7 @@ SWITCH_S = 5.0
 def formula(shape: str, charge: str, quantum_s: float, mpl: int, load: float) -> float:
     rate = load / MEAN_S
     if shape == "exponential":
-        return mm1_round_robin_mean_response(rate, MEAN_S, quantum_s, SWITCH_S, charge=charge)
+        return mm1_round_robin_mean_response(rate, MEAN_S, quantum_s, SWITCH_S, charge=charge, arrivals="cut")
     return sliced_node_mean_response(rate, {40.0: 0.8, 340.0: 0.2}, quantum_s, SWITCH_S, mpl=mpl, charge=charge)
 
 

@@ -1,6 +1,7 @@
 """How full rows are at saturation: Markov chains by hand, by brute force, and against the simulator with equal run times."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import clustermodel as cm
-from clustermodel.theory.packing import best_fit_fill, next_fit_fill
+from clustermodel.theory.packing import best_fit_fill, first_fit_rows, largest_fill, next_fit_fill
 from clustermodel.theory.rigid_jobs import multiserver_job_utilization
 from clustermodel.workload.job import JobRow
 
@@ -29,25 +30,53 @@ def test_two_nodes_by_hand(narrow: float) -> None:
     rows = p**2 + 2 * p * (1 - p) + (1 - p)
     assert next_fit_fill(2, sizes) == pytest.approx((2 * p**2 + 3 * p * (1 - p) + 2 * (1 - p)) / (2 * rows))
     assert best_fit_fill(2, sizes, 1) == pytest.approx(next_fit_fill(2, sizes))
+    assert largest_fill(2, sizes) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(("nodes", "size"), [(1, 1), (16, 1), (8, 3), (8, 8), (9, 5)])
 def test_jobs_of_one_size_leave_what_they_do_not_divide(nodes: int, size: int) -> None:
     expected = nodes // size * size / nodes
-    for fill in (next_fit_fill, lambda *given: best_fit_fill(*given, 3), multiserver_job_utilization):
+    for fill in (next_fit_fill, largest_fill, lambda *given: best_fit_fill(*given, 3), multiserver_job_utilization):
         assert fill(nodes, {size: 1.0}) == pytest.approx(expected)
+
+
+def test_the_largest_fill_by_hand() -> None:
+    # 7 of 10 nodes leave too few for a 4, so there are rows 7 and 4 + 4: 0.5 + 0.25 rows for each job of 5.5 nodes.
+    assert largest_fill(10, {4: 0.5, 7: 0.5}) == pytest.approx(5.5 / 7.5)
+    # 3 and 5 fill 8 nodes; what is left of the more frequent size packs 3 + 3 or 5.
+    assert largest_fill(8, TWO) == pytest.approx(1)
+    assert largest_fill(8, {3: 0.6, 5: 0.4}) == pytest.approx(3.8 / (8 * (0.4 + 0.1)))
+    assert largest_fill(8, {3: 0.4, 5: 0.6}) == pytest.approx(4.2 / (8 * (0.4 + 0.2)))
+
+
+def patterns(nodes: int, sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    for count in range(1, nodes // min(sizes) + 1):
+        yield from (pattern for pattern in combinations_with_replacement(sizes, count) if sum(pattern) <= nodes)
+
+
+def largest_fill_by_patterns(nodes: int, sizes: dict[int, float]) -> float:
+    """Solve the program of Gilmore and Gomory, with a variable for each pattern."""
+    from scipy.optimize import linprog
+
+    every = list(patterns(nodes, list(sizes)))
+    contents = [[pattern.count(size) for pattern in every] for size in sizes]
+    rows = linprog(np.ones(len(every)), A_ub=-np.array(contents), b_ub=-np.array(list(sizes.values()))).fun
+    return sum(size * probability for size, probability in sizes.items()) / (nodes * rows)
 
 
 distributions = st.lists(st.integers(0, 5), min_size=2, max_size=7).filter(any)
 
 
 @given(weights=distributions, spare=st.integers(0, 2))
-def test_the_fills_are_in_order(weights: list[int], spare: int) -> None:
+def test_the_fills_are_in_order_and_the_bound_is_that_of_patterns(weights: list[int], spare: int) -> None:
     nodes = len(weights) + spare
     sizes = {size: weight / sum(weights) for size, weight in enumerate(weights, 1) if weight}
+    bound = largest_fill(nodes, sizes)
+    assert bound == pytest.approx(largest_fill_by_patterns(nodes, sizes))
     one, two = next_fit_fill(nodes, sizes), best_fit_fill(nodes, sizes, 2)
     assert one == pytest.approx(best_fit_fill(nodes, sizes, 1))
     assert one <= two + 1e-9
+    assert two <= bound + 1e-9
     # With exponential run times gangs leave one at a time, which leaves more nodes empty under first come, first served.
     assert multiserver_job_utilization(nodes, sizes) <= one + 1e-9
 
@@ -55,6 +84,12 @@ def test_the_fills_are_in_order(weights: list[int], spare: int) -> None:
 def test_a_large_machine() -> None:
     sizes = dict.fromkeys(range(1, 65), 1 / 64)
     assert 0.7 < next_fit_fill(128, sizes) < 1
+    assert largest_fill(128, sizes) == pytest.approx(1)
+
+
+def test_first_fit_fills_the_first_row_that_has_enough_free_nodes() -> None:
+    assert first_fit_rows(8, [5, 4, 3, 2, 6, 1, 2, 8]) == [8, 7, 8, 8]
+    assert first_fit_rows(8, []) == []
 
 
 class BestFitRows:
@@ -107,15 +142,6 @@ def next_fit_rows(nodes: int, widths: list[int]) -> list[int]:
     return fills
 
 
-def first_fit_rows(nodes: int, widths: list[int]) -> list[int]:
-    """Return the fills of rows where each job takes the first row that has enough free nodes: what backfilling does here."""
-    fills: list[int] = []
-    for width in widths:
-        row = next((row for row, fill in enumerate(fills) if fill + width <= nodes), len(fills))
-        fills[row : row + 1] = [width + (fills[row] if row < len(fills) else 0)]
-    return fills
-
-
 @pytest.mark.parametrize("sizes", [POWERS, UNIFORM, TWO], ids=["powers of two", "uniform", "3 and 5"])
 @pytest.mark.parametrize(
     ("policy", "rule"),
@@ -158,6 +184,7 @@ def test_rows_of_the_simulator_are_as_full_as_the_markov_chain_says(sizes: dict[
     found, expected = mean_fill(policy, sizes, mpl), best_fit_fill(8, sizes, mpl)
     assert expected in found
     assert best_fit_fill(8, sizes, mpl + 1) not in found
+    assert largest_fill(8, sizes) > found.high
 
 
 def test_replicas_fill_rows_besides() -> None:
@@ -179,13 +206,15 @@ def test_replicas_fill_rows_besides() -> None:
     ],
 )
 def test_sizes_that_are_no_distribution_are_refused(sizes: dict[int, float], message: str) -> None:
-    for formula in (next_fit_fill, lambda *given: best_fit_fill(*given, 2)):
+    for formula in (next_fit_fill, largest_fill, lambda *given: best_fit_fill(*given, 2)):
         with pytest.raises(cm.SpecificationError) as refused:
             formula(8, sizes)
         assert str(refused.value) == message
 
 
-def test_too_many_rows_are_refused() -> None:
+def test_a_job_larger_than_the_machine_and_too_many_rows_are_refused() -> None:
+    with pytest.raises(cm.SpecificationError, match="sizes: 9 is not allowed"):
+        first_fit_rows(8, [1, 9])
     with pytest.raises(
         cm.SpecificationError, match="rows: 6 is not allowed with these sizes; the chain has more than 100,000 states"
     ):

@@ -17,6 +17,7 @@ from clustermodel.theory.rigid_jobs import (
     fcfs_mean_response,
     multiserver_job_throughput,
     multiserver_job_utilization,
+    reset_marc_mean_response,
 )
 from tests.statistical.multiserver_jobs import COLUMNS, TABLE_JOBS, points, simulate
 
@@ -209,6 +210,23 @@ def test_jobs_of_one_size_are_a_queue_of_one_server_jobs(servers: int, size: int
     assert fcfs_mean_response(servers, rate, {size: 1.0}, 10.0) == pytest.approx(expected, rel=1e-9)
 
 
+def test_near_saturation_the_asymptotic_formula_is_off_by_a_constant() -> None:
+    servers, sizes, means = 8, {1: 0.4, 2: 0.3, 4: 0.2, 8: 0.1}, {1: 4.0, 2: 1.0, 4: 2.0, 8: 0.5}
+    highest = multiserver_job_throughput(servers, sizes, means)
+    errors, exact = {}, {}
+    for load in (0.9, 0.99, 0.999):
+        exact[load] = fcfs_mean_response(servers, load * highest, sizes, means)
+        errors[load] = exact[load] - reset_marc_mean_response(servers, load * highest, sizes, means)
+    assert exact[0.999] > 90 * exact[0.9]  # the response goes to infinity, and the error does not change
+    assert abs(errors[0.999]) < 1e-3 * exact[0.999]
+    assert abs(errors[0.999] - errors[0.99]) < abs(errors[0.99] - errors[0.9]) / 5  # it tends to its limit like 1 - load
+
+
+@pytest.mark.parametrize("load", [0.1, 0.9])
+def test_with_one_server_the_asymptotic_formula_is_exact(load: float) -> None:
+    assert reset_marc_mean_response(8, load, {8: 1.0}, 1.0) == pytest.approx(1 / (1 - load))
+
+
 NOT_STABLE = "is not allowed; it must be > 0 and < 2, the saturation throughput"
 NO_MEAN = "is not allowed; it must be a finite number > 0"
 HALVES = {1: 0.5, 2: 0.5}
@@ -218,7 +236,7 @@ HALVES = {1: 0.5, 2: 0.5}
     ("call", "message"),
     [
         (lambda: fcfs_mean_response(2, 0.0, {1: 1.0}, 1.0), f"arrival_rate: 0.0 {NOT_STABLE}"),
-        (lambda: fcfs_mean_response(2, 2.5, {1: 1.0}, 1.0), f"arrival_rate: 2.5 {NOT_STABLE}"),
+        (lambda: reset_marc_mean_response(2, 2.5, {1: 1.0}, 1.0), f"arrival_rate: 2.5 {NOT_STABLE}"),
         (lambda: fcfs_mean_response(2, 0.1, HALVES, {1: 1.0}),
          "mean_service_s: a mapping without size 2 is not allowed; it must have all sizes"),
         (lambda: multiserver_job_throughput(2, {1: 1.0}, 0.0), f"mean_service_s: 0.0 {NO_MEAN}"),

@@ -12,14 +12,16 @@ from clustermodel.theory.processor_sharing import (
     generalized_ps_mean_slowdown,
     mg1_ps_mean_response,
     mg1_ps_mean_slowdown,
+    mgc_ps_mean_slowdown,
 )
-from clustermodel.theory.queueing import mg1_mean_wait
-from clustermodel.theory.round_robin import mm1_round_robin_mean_response
+from clustermodel.theory.queueing import mg1_mean_wait, mmc_mean_wait
+from clustermodel.theory.round_robin import mg1_round_robin_mean_response, mm1_round_robin_mean_response, optimal_slice
 from clustermodel.theory.sliced_node import sliced_node_mean_response
 from clustermodel.workload.job import JobRow
 from tests.round_robin import round_robin
 
 CHARGES = ("on-change", "every-slice")
+RULES = ("cut", "queue")
 HYPER = {40.0: 0.8, 340.0: 0.2}
 """Mean 100, squared coefficient of variation 3.88."""
 
@@ -43,23 +45,47 @@ def test_processor_sharing_is_a_birth_and_death_process(load: float) -> None:
     assert generalized_ps_mean_slowdown(load, [1.0]) == pytest.approx(1 / (1 - load))
 
 
+@pytest.mark.parametrize("servers", [1, 2, 7])
+def test_equal_shares_of_several_nodes_are_m_m_c_without_switches(servers: int) -> None:
+    load = 0.85 * servers
+    assert mgc_ps_mean_slowdown(servers, load) == pytest.approx(1 + mmc_mean_wait(servers, load, 1.0))
+    # Switches are charged when more jobs than nodes are there, or always: between no switch and a slower machine.
+    free, on_change, always = (
+        mgc_ps_mean_slowdown(servers, load, switch=switch, charge=charge)
+        for switch, charge in ((0.0, "on-change"), (0.05, "on-change"), (0.05, "every-slice"))
+    )
+    assert free < on_change < always
+    assert always == pytest.approx((1 + mmc_mean_wait(servers, load / 0.95, 1.0)) / 0.95)
+
+
 @pytest.mark.parametrize("charge", CHARGES)
-def test_short_slices_are_processor_sharing_and_free_switches_m_m_1(charge: str) -> None:
-    short = mm1_round_robin_mean_response(0.007, 100.0, 1e-3, 5e-5, charge=charge)
+@pytest.mark.parametrize("arrivals", RULES)
+def test_short_slices_are_processor_sharing_and_free_switches_m_m_1(charge: str, arrivals: str) -> None:
+    short = mm1_round_robin_mean_response(0.007, 100.0, 1e-3, 5e-5, charge=charge, arrivals=arrivals)
     assert short == pytest.approx(mg1_ps_mean_response(0.007, 100.0, switch=0.05, charge=charge), rel=1e-4)
     for slice_s in (1.0, 80.0, inf):
-        free = mm1_round_robin_mean_response(0.007, 100.0, slice_s, 0.0, charge=charge)
+        free = mm1_round_robin_mean_response(0.007, 100.0, slice_s, 0.0, charge=charge, arrivals=arrivals)
         assert free == pytest.approx(100 / 0.3)
 
 
-def test_one_row_without_switches_is_first_come_first_served() -> None:
+def test_without_an_end_of_slices_round_robin_is_first_come_first_served() -> None:
+    # Service is a switch of 5 and the run time, if arrivals wait.
+    expected = 105 + mg1_mean_wait(0.007, 105.0, 100.0**2)
+    for charge in CHARGES:
+        assert mm1_round_robin_mean_response(0.007, 100.0, inf, 5.0, charge=charge, arrivals="queue") == pytest.approx(expected)
     variance = 2 * (0.8 * 40**2 + 0.2 * 340**2) - 100**2
-    expected = 100 + mg1_mean_wait(0.007, 100.0, variance)
-    assert sliced_node_mean_response(0.007, HYPER, inf, 0.0, mpl=1) == pytest.approx(expected)
+    expected = 105 + mg1_mean_wait(0.007, 105.0, variance)
+    assert mg1_round_robin_mean_response(0.007, HYPER, inf, 5.0) == pytest.approx(expected)
+    assert sliced_node_mean_response(0.007, HYPER, inf, 0.0, mpl=1) == pytest.approx(
+        100 + mg1_mean_wait(0.007, 100.0, variance)
+    )
 
 
 @pytest.mark.parametrize("slice_s", [30.0, 80.0, 200.0])
 def test_exponential_run_times_are_a_special_case(slice_s: float) -> None:
+    closed = mm1_round_robin_mean_response(0.005, 100.0, slice_s, 8.0, charge="every-slice", arrivals="queue")
+    assert mg1_round_robin_mean_response(0.005, {100.0: 1.0}, slice_s, 8.0) == pytest.approx(closed)
+    assert mg1_round_robin_mean_response(0.005, {100.0: 0.3, 100.000001: 0.7}, slice_s, 8.0) == pytest.approx(closed)
     for charge in CHARGES:
         closed = mm1_round_robin_mean_response(0.005, 100.0, slice_s, 8.0, charge=charge)
         for mpl in (2, 3, 5):
@@ -68,15 +94,37 @@ def test_exponential_run_times_are_a_special_case(slice_s: float) -> None:
         assert two_branches == pytest.approx(closed)
 
 
+def test_pollaczek_khinchine_of_run_times_with_switches() -> None:
+    # Service is X + s K, K = ceil(X / q): moments by summing over slices, independent of the module's integrals.
+    rate, window, switch = 0.006, 60.0, 10.0
+    k = np.arange(1, 400)
+    stay = np.exp(-window / 100.0)
+    chance = stay ** (k - 1) * (1 - stay)  # of K = k; X - (k - 1) q is an exponential below q
+    first = 100.0 - window * stay / (1 - stay)
+    second = 2 * 100.0 * first - window**2 * stay / (1 - stay)
+    base = (k - 1) * window + k * switch
+    mean, square = float(chance @ (base + first)), float(chance @ (base**2 + 2 * base * first + second))
+    expected = mean + mg1_mean_wait(rate, mean, square - mean**2)
+    found = mm1_round_robin_mean_response(rate, 100.0, window + switch, switch, charge="every-slice", arrivals="queue")
+    assert found == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("charge", CHARGES)
 def test_slices_do_not_help_where_run_times_are_exponential(charge: str) -> None:
-    by_length = [mm1_round_robin_mean_response(0.007, 100.0, slice_s, 0.5, charge=charge) for slice_s in (5, 20, 80, 320, 1280)]
-    assert by_length == sorted(by_length, reverse=True)
+    best = optimal_slice(lambda t: mm1_round_robin_mean_response(0.007, 100.0, t, 0.5, charge=charge), 1.0, 500.0)
+    assert best.slice_s == pytest.approx(500.0, rel=1e-3)
 
 
 def test_slices_help_where_run_times_vary_much() -> None:
-    by_length = [sliced_node_mean_response(0.005, HYPER, slice_s, 5.0, mpl=2) for slice_s in (20.0, 200.0, 5_000.0)]
-    assert by_length[1] == min(by_length)
+    def response(slice_s: float) -> float:
+        return mg1_round_robin_mean_response(0.007, HYPER, slice_s, 0.5)
+
+    best = optimal_slice(response, 20.0, 2_000.0, grid=7)
+    assert 20 < best.slice_s < 100
+    for factor in (0.8, 0.97, 1.03, 1.25):
+        assert response(factor * best.slice_s) > best.mean_response_s
+    in_rows = optimal_slice(lambda t: sliced_node_mean_response(0.005, HYPER, t, 5.0, mpl=2), 6.0, 5_000.0, grid=9)
+    assert 50 < in_rows.slice_s < 500
     # More rows let more short jobs pass long ones.
     by_mpl = [sliced_node_mean_response(0.005, HYPER, 50.0, 0.5, mpl=mpl) for mpl in (1, 2, 3, 4)]
     assert by_mpl == sorted(by_mpl, reverse=True)
@@ -104,9 +152,9 @@ def test_gs_on_one_node_is_that_round_robin_job_for_job(charge: str, mpl: int, a
     assert found.to_numpy() == pytest.approx(np.array(expected) / 1e6, abs=1e-9)
 
 
-def simulated(seed: int, *, hyper: bool, charge: str, switch_s: int, mpl: int = 10**9) -> float:
+def simulated(seed: int, *, hyper: bool, charge: str, arrivals: str, switch_s: int, mpl: int = 10**9) -> float:
     submit, run = jobs(seed, 6_000, 0.5, hyper=hyper)
-    responses = round_robin(submit, run, 80_000_000, switch_s * 1_000_000, charge=charge, arrivals="cut", mpl=mpl)
+    responses = round_robin(submit, run, 80_000_000, switch_s * 1_000_000, charge=charge, arrivals=arrivals, mpl=mpl)
     return float(np.mean(responses[300:])) / 1e6
 
 
@@ -117,14 +165,17 @@ def check(expected: float, simulate: Callable[[int], float]) -> None:
 
 
 @pytest.mark.parametrize("charge", CHARGES)
-def test_exponential_run_times_against_a_simulation(charge: str) -> None:
-    expected = mm1_round_robin_mean_response(0.005, 100.0, 80.0, 10.0, charge=charge)
-    check(expected, lambda seed: simulated(seed, hyper=False, charge=charge, switch_s=10))
+@pytest.mark.parametrize("arrivals", RULES)
+def test_exponential_run_times_against_a_simulation(charge: str, arrivals: str) -> None:
+    expected = mm1_round_robin_mean_response(0.005, 100.0, 80.0, 10.0, charge=charge, arrivals=arrivals)
+    check(expected, lambda seed: simulated(seed, hyper=False, charge=charge, arrivals=arrivals, switch_s=10))
 
 
 def test_hyperexponential_run_times_against_a_simulation() -> None:
+    expected = mg1_round_robin_mean_response(0.005, HYPER, 80.0, 3.0)
+    check(expected, lambda seed: simulated(seed, hyper=True, charge="every-slice", arrivals="queue", switch_s=3))
     expected = sliced_node_mean_response(0.005, HYPER, 80.0, 3.0, mpl=4)
-    check(expected, lambda seed: simulated(seed, hyper=True, charge="on-change", switch_s=3, mpl=4))
+    check(expected, lambda seed: simulated(seed, hyper=True, charge="on-change", arrivals="cut", switch_s=3, mpl=4))
 
 
 @pytest.mark.parametrize(
@@ -139,10 +190,15 @@ def test_hyperexponential_run_times_against_a_simulation() -> None:
          "rates: [] is not allowed; it must be a sequence of finite numbers > 0"),
         (lambda: mm1_round_robin_mean_response(0.005, 100.0, 10.0, 10.0),
          "switch_s: 10.0 is not allowed; it must be a number of seconds >= 0 and < 10, the slice"),
-        (lambda: sliced_node_mean_response(0.005, {100.0: 0.5}, 10.0, 0.1, mpl=2),
+        (lambda: mm1_round_robin_mean_response(0.005, 100.0, 10.0, 1.0, arrivals="wait"),
+         "arrivals: 'wait' is not allowed; it must be one of cut, queue"),
+        (lambda: mg1_round_robin_mean_response(0.005, HYPER, 1.0, 0.1),
+         "slice_s: 1 is not allowed; it must be longer, for jobs may need 10,439 slices: use processor sharing"),
+        (lambda: mg1_round_robin_mean_response(0.005, {100.0: 0.5}, 10.0, 0.1),
          "means_s: probabilities that sum to 0.5 are not allowed; their sum must be 1"),
         (lambda: sliced_node_mean_response(0.005, HYPER, 10.0, 0.1, mpl=8),
          "mpl: 8 is not allowed; mpl x 3^mpl, the number of states, must be <= 20,000"),
+        (lambda: optimal_slice(lambda t: t, 5.0, 5.0), "longest_s: 5 is not allowed; it must be > 5, the shortest"),
     ],
 )  # fmt: skip
 def test_what_is_not_allowed(call: Callable[[], object], message: str) -> None:
@@ -154,7 +210,10 @@ def test_what_is_not_allowed(call: Callable[[], object], message: str) -> None:
 def test_a_queue_without_a_limit_is_refused() -> None:
     for unstable in (
         lambda: mm1_round_robin_mean_response(0.0096, 100.0, 10.0, 0.5),
+        lambda: mm1_round_robin_mean_response(0.0096, 100.0, 10.0, 0.5, arrivals="queue"),
+        lambda: mg1_round_robin_mean_response(0.0096, HYPER, 10.0, 0.5),
         lambda: sliced_node_mean_response(0.0096, HYPER, 10.0, 0.5, mpl=3),
+        lambda: optimal_slice(lambda t: mm1_round_robin_mean_response(0.02, 100.0, t, 0.5), 1.0, 100.0),
     ):
         with pytest.raises(SpecificationError, match="is not allowed; it must be"):
             unstable()
