@@ -120,9 +120,13 @@ class BackfillingRun:
                 self.shapes[job.id] = shapes_of(job, self.lengths.of(job), self.sizes, self.setup)
 
     def _longest_of(self, job: QueuedJob) -> int:
-        """Return for how long the machine takes a job to hold its nodes: by its estimate, on those that it asks for."""
-        job = self._cycle.view.waiting.get(job.id, job)
-        return self.setup.holding(job, job.estimate)
+        """Return for how long the machine takes a job to hold its nodes: by its estimate, also on those that it asks for."""
+        asked, setup = self._cycle.view.waiting.get(job.id, job), self.setup
+        longest = setup.holding(asked, asked.estimate)
+        if job.nodes != asked.nodes:
+            ticks = setup.speedup.time_on(asked.estimate, asked.nodes, job.nodes)
+            longest = max(longest, setup.holding(asked, ticks, job.nodes))
+        return longest
 
     def _forget(self, ended: Sequence[RunningJob], view: View) -> bool:
         """Forget the jobs that have left the system; return whether reserved nodes were freed."""

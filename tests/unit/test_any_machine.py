@@ -1,4 +1,4 @@
-"""A policy of a user, EASY in fifteen lines, on any machine: where jobs can be is the plan's matter."""
+"""Backfilling with all its parts, and a policy of a user, on any machine: where jobs can be is the plan's matter."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from clustermodel import Job, Machine, NodeType, Reservation, Scenario, Setup, Start, Workload, check_policy, synthetic_workload
+from clustermodel.machine.price import Price
+from clustermodel.policies.cheap_hours import CheapHours
 from clustermodel.policies.interface import Decide, Decision
 from clustermodel.policies.view import Batch, View
 from tests.unit.test_partitions import parts
@@ -43,6 +45,11 @@ def test_it_conforms_and_is_easy_on_equal_nodes() -> None:
 MACHINES: dict[str, dict[str, Any]] = {
     "partitions": {"nodes": 8, "partitions": parts(a="0-4", b="3-7")},
     "reservations": {"nodes": 8, "reservations": Reservation(nodes="0-3", start_s=50, end_s=90, every_s=200)},
+    "reservations of shared nodes": {
+        "nodes": 8,
+        "partitions": parts(a="0-4", b="3-7"),
+        "reservations": Reservation(nodes="2-5", start_s=50, end_s=90, every_s=400),
+    },
     "shapes and memory": {"nodes": 4, "processors_per_node": 2, "node_memory_gib": 8.0},
     "types": {
         "nodes": 8,
@@ -51,13 +58,26 @@ MACHINES: dict[str, dict[str, Any]] = {
 }
 
 
+PRICE = Price(time_s=[0, 60, 120], price=[1.0, 3.0, 0.5], every_s=200)
+POLICIES: dict[str, Any] = {
+    name: name
+    for name in (
+        "easy:reserve_depth=2,predictor=last", "easy:reservation=kept", "conservative:predictor=last", "R-NG",
+        "D-NG:width=greedy,widening=2,speculation=0.3", "backfilling:guarantees=relaxed,speculation=0.4,widening=true",
+        "backfilling:guarantees=selective,width=greedy,widening=true", "D:width=greedy,predictor=last,widening=2",
+        "1/L:width=quarter,speculation=0.5,test_runs=true",
+    )
+} | {"my-easy": MyEasy(), "cheap-hours": CheapHours(price=PRICE, max_delay_s=150)}  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("kind", MACHINES)
-def test_it_runs_on(kind: str) -> None:
+def test_all_jobs_start_on_nodes_that_they_may_have(kind: str, policy: str) -> None:
     rng = np.random.default_rng(5)
     jobs = []
     for number in range(1, 60):
         own: dict[str, Any] = {}
-        if kind == "partitions":
+        if "partitions" in MACHINES[kind]:
             own["partition"] = str(rng.choice(["a", "b", "a,b"]))
         if kind == "shapes and memory":
             own |= {"max_nodes_used": int(rng.integers(2, 5)), "memory_gib": float(rng.integers(1, 4))}
@@ -66,5 +86,5 @@ def test_it_runs_on(kind: str) -> None:
         nodes, run_s = int(rng.integers(1, 3 if kind == "types" else 5)), float(rng.integers(1, 40))
         job = Job(id=number, submit_s=float(rng.integers(0, 300)), nodes=nodes, run_s=run_s, estimate_s=2 * run_s, **own)
         jobs.append(job)
-    result = Scenario(machine=Machine(**MACHINES[kind]), workload=Workload.from_jobs(jobs), policy=MyEasy()).run()
+    result = Scenario(machine=Machine(**MACHINES[kind]), workload=Workload.from_jobs(jobs), policy=POLICIES[policy]).run()
     assert (result.jobs["status"] == "completed").all()
