@@ -456,7 +456,7 @@ class StudyTable:
         """Return a dataset of xarray: dimensions are the factors and ``replication``, coordinates their levels in order.
 
         Variables are the measures, by default all columns of numbers, ``nan`` where there is no trial or no value, with the
-        attributes ``long_name`` and ``units`` where they are known; the unit of a ratio is ``"1"``.  The extra
+        attributes ``long_name``, and ``units`` where they are known; the unit of a ratio is ``"1"``.  The extra
         ``clustermodel[xarray]`` must be installed.
         """
         try:

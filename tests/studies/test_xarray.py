@@ -35,14 +35,14 @@ def test_dimensions_are_the_factors_and_the_replications_and_attributes_names_an
     assert data["load"].dtype == np.float64
     assert set(data["policy"].values.tolist()) == {"fcfs", "easy", "bgs"}
     assert not {"run", "seed", "replication", "workload"} & set(data.data_vars)
-    # Units and names are attributes where they are known.
+    # Names are attributes, and units where they are known.
     assert data["mean_wait_s"].attrs == {"long_name": "mean wait", "units": "s"}
     assert data["utilization"].attrs["units"] == "1"
     assert data["jobs"].attrs["units"] == "jobs"
     assert data["idle_node_s"].attrs == {"long_name": "idle", "units": "node-seconds"}
     assert data["context_switch_share"].attrs == {"long_name": "context switch, share of capacity", "units": "1"}
     assert data["longest_wait_s"].attrs == {"long_name": "longest wait", "units": "s"}
-    assert data["never"].attrs == {}
+    assert data["never"].attrs == {"long_name": "never"}
 
 
 def test_every_value_is_at_its_place_and_missing_points_are_nan(table: StudyTable) -> None:
