@@ -1,7 +1,6 @@
 """Shares where jobs differ in the nodes that they may have: worked by hand, and against all sets of pools."""
 
 from itertools import combinations
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,7 @@ from clustermodel.machine.node_set import from_mask
 from clustermodel.plans.fair_shares import FairShares
 from clustermodel.plans.pools import Pools
 from clustermodel.policies.rounds import max_min_shares
-from clustermodel.policies.view import QueuedJob
+from clustermodel.policies.view import Outage, QueuedJob, View
 
 
 def job(number: int, nodes: int, mask: int | None = None) -> QueuedJob:
@@ -22,7 +21,9 @@ def job(number: int, nodes: int, mask: int | None = None) -> QueuedJob:
 
 def fair(nodes: int, jobs: list[QueuedJob], down: tuple[int, ...] = ()) -> FairShares:
     sets = dict.fromkeys(each.allowed for each in jobs if each.allowed is not None)
-    return FairShares(Pools(nodes, sets), jobs, SimpleNamespace(up=nodes - len(down), down=dict.fromkeys(down)))
+    view = View()
+    view.up, view.down = nodes - len(down), {node: Outage(node, 0, 1) for node in down}
+    return FairShares(Pools(nodes, sets), jobs, view)
 
 
 def test_partitions_without_common_nodes_are_machines_of_their_own() -> None:
