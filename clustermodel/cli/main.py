@@ -47,8 +47,8 @@ COMMANDS: Final = {
     "sweep": ("study_commands", "Run all trials of STUDY and keep their results in a directory."),
     "trace": ("trace_commands", "Look into workload traces, make them from accounting logs, and fit models to them."),
     "validate": ("study_commands", "Compare the formulas of STUDIES with simulated means."),
-    "whatif": ("whatif_command", "Compare the waits that a log has recorded with those of simulated policies on the same "
-               "jobs."),
+    "whatif": ("whatif_command", "Compare the waits that a log has recorded with those of simulated policies, machines "
+               "and rules on the same jobs."),
 }  # fmt: skip
 """Module and first line of each command."""
 

@@ -31,7 +31,7 @@ def occupied_cases(policy: Policy, seed: int, *, failures: bool = False) -> list
     """Return the cases of :func:`check_policy` on machines on which jobs occupy their nodes for longer than they execute."""
     cases = [*conformance.cases(seed, failures=failures)][:: 3 if not failures else 1]
     if getattr(policy, "takes_partitions", False):
-        cases += [conformance._partitioned(case) for case in islice(cases, 0, None, 3)]
+        cases += [conformance._in_partitions(case) for case in islice(cases, 0, None, 3)]
     return [case._replace(machine=replace(case.machine, **COSTS)) for case in cases]
 
 

@@ -107,5 +107,5 @@ def test_the_rows_of_several_machines_say_which() -> None:
     workload = synthetic_workload(jobs=5, nodes=8)
     runs = [Scenario(machine=Machine(nodes=nodes), workload=workload, policy="easy").run() for nodes in (8, 16)]
     table = comparison_table(runs)
-    assert table.plain["policy"] == ["easy, 8 nodes", "easy, 16 nodes"]
+    assert table.values["policy"] == ["easy, 8 nodes", "easy, 16 nodes"]
     assert "several machines" in table.title

@@ -252,7 +252,6 @@ def study_table() -> cm.StudyTable:
         ),
         (lambda _: study_table().plot.curves(y="kappa", x="load", by=["policy"]), "by: ['policy'] is not allowed; it must be"),
         (lambda _: study_table().plot.curves(y="kappa", x="policy"), "bars(x='policy') draws texts"),
-        (lambda _: cm.curves(study_table(), y="kappa"), "it must be a pandas DataFrame, a row for each run, as table.frame of"),  # type: ignore[arg-type]
         (
             lambda jobs: jobs.column("wait_s"),
             "column: 'wait_s' is not allowed (did you mean 'wait'?)",
