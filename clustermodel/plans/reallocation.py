@@ -193,7 +193,7 @@ class _PartReallocation(Reallocation):
         for part, number in split:
             left = number
             for counts in sources:
-                of_these = min(left, counts[part])
+                of_these = min(left, int(counts[part]))  # or a number of NumPy, of arrays by node
                 counts[part] -= of_these
                 left -= of_these
         self.most -= job.nodes
