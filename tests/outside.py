@@ -1129,6 +1129,7 @@ class _Run:
         idle = self._idle_of_slices() if self.in_time else self._idle_of_attempts(ledger.start, ledger.end)
         unused = tuple(map(sum, zip(*(ledger.amount(account) for account in _FREE), strict=True)))
         waited = [job for job, row in self.table.items() if row["status"] == "rejected" and not self._never(self.jobs[job])]
+        waited += [job for job, row in self.table.items() if row["status"] == "aborted"]  # perhaps as it waited again
         if waited:  # until when they waited no table says
             unused, idle = (sum(unused), 0), (sum(idle), 0)
         if unused != idle:
