@@ -12,7 +12,7 @@ from clustermodel.arrays import BoolArray
 from clustermodel.errors import counted, did_you_mean, shown
 from clustermodel.machine.machine import Machine
 from clustermodel.machine.node_type import has_features
-from clustermodel.plans.power_cap import capped_pools, most_in_use
+from clustermodel.plans.capped_pools import capped_pools, most_in_use
 from clustermodel.recording.run_attempts import Status
 from clustermodel.site.concerns import Concerns
 from clustermodel.site.limits import BITS, EACH, SUBJECTS, Limits

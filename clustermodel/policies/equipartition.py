@@ -20,7 +20,7 @@ from typing import ClassVar, Final, NamedTuple
 from clustermodel.plans.pool_plans import split_of
 from clustermodel.plans.pools import Split
 from clustermodel.policies.interface import Decision, Reason
-from clustermodel.policies.resizing import Cycle, ResizingPolicy, ResizingRun
+from clustermodel.policies.resizing_run import Cycle, ResizingPolicy, ResizingRun
 from clustermodel.policies.view import QueuedJob, RunningJob
 
 _ADMITTED: Final = Reason("admitted in queue order: all running jobs can have their least number of nodes")

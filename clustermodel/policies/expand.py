@@ -17,7 +17,7 @@ from typing import ClassVar, Final
 
 from clustermodel.plans.pools import Split
 from clustermodel.policies.interface import Decision, Reason, Reserve, Setup
-from clustermodel.policies.resizing import ORDERS, Cycle, ResizingPolicy, ResizingRun, grow, order_of
+from clustermodel.policies.resizing_run import ORDERS, Cycle, ResizingPolicy, ResizingRun, grow, order_of
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.validation import choice
 
@@ -82,7 +82,7 @@ class Expand(ResizingPolicy):
 
     Args:
         order: which gang gets an idle node: the one that uses it best (``"efficiency"``), or that started first (``"age"``).
-        predictor, correction, min_gain, min_interval_s: as in :class:`~clustermodel.policies.resizing.ResizingPolicy`.
+        predictor, correction, min_gain, min_interval_s: as in :class:`~clustermodel.policies.resizing_run.ResizingPolicy`.
     """
 
     name: ClassVar[str] = "expand"

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final
 
 from clustermodel.plans.pool_plans import Group, RunningPlan, split_of
 from clustermodel.policies.interface import Decision, Reason, Setup
-from clustermodel.policies.resizing import Cycle, ResizingPolicy, ResizingRun, grow, order_of
+from clustermodel.policies.resizing_run import Cycle, ResizingPolicy, ResizingRun, grow, order_of
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.validation import choice, flag
 
@@ -165,7 +165,7 @@ class ShrinkToAdmit(ResizingPolicy):
         expand: whether gangs grow while nodes are idle that no waiting job may have: to their ``"most"``,
             to what they ``"asked"`` for, or
             ``"no"``.
-        predictor, correction, min_gain, min_interval_s: as in :class:`~clustermodel.policies.resizing.ResizingPolicy`.
+        predictor, correction, min_gain, min_interval_s: as in :class:`~clustermodel.policies.resizing_run.ResizingPolicy`.
     """
 
     name: ClassVar[str] = "shrink-to-admit"

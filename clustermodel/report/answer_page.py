@@ -107,7 +107,7 @@ class AnswerPage:
         return f'<div class="scroll">{table}</div>'
 
     def _pictures(self) -> list[str]:
-        from clustermodel.figures import answers as figures  # noqa: PLC0415  matplotlib takes a second to import
+        from clustermodel.figures import answer_pictures as figures  # noqa: PLC0415  matplotlib takes a second to import
 
         drawable = {name: run for name, run in self.runs.items() if run.records.finished.any()}
         pictures: list[tuple[str, Figure]] = []

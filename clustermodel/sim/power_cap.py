@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from clustermodel.machine.machine import Machine
 from clustermodel.machine.node_set import NodeSet, from_mask, lowest, mask_of, members
-from clustermodel.plans.power_cap import CappedPool, capped_pools, most_in_use
+from clustermodel.plans.capped_pools import CappedPool, capped_pools, most_in_use
 from clustermodel.policies.view import QueuedJob
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.sim.events import Clock
