@@ -96,11 +96,19 @@ class _Watched:
 
     def __init__(self, policy: Policy, case: Case) -> None:
         self.name = policy.name
-        self.policy = policy
+        self.policy, self.predictor = policy, getattr(policy, "predictor", "estimate")
         self._calls_left = _CALLS_PER_JOB * (len(case.jobs) + 1)
         self.chosen: dict[int, int | None] = {}  # job id -> nodes last chosen by the policy, if any
         self.guaranteed: dict[int, bool] = {}  # job id -> whether its first reserved start was guaranteed
         self.resized: set[int] = set()  # ids of jobs that the policy has resized
+
+    def rows_on(self, machine: Machine) -> int:
+        """Return how many rows the policy has; 0: none."""
+        return int(getattr(self.policy, "rows_on", lambda _: 0)(machine))
+
+    def step_on(self, machine: Machine) -> int:
+        """Return at multiples of which time alone the policy decides, ticks; 0: at any."""
+        return int(getattr(self.policy, "step_on", lambda _: 0)(machine))
 
     def start(self, setup: Setup) -> _Watched:
         self._decide = decide_of(self.policy, setup)

@@ -40,9 +40,6 @@ class CheapHours:
     """
 
     name: ClassVar[str] = "cheap-hours"
-    takes_partitions: ClassVar[bool] = True
-    takes_shapes: ClassVar[bool] = True
-    takes_reservations: ClassVar[bool] = True
     max_delay_s: float = 6 * 3600.0
     min_saving: float = 0.0
     by: str = "price"

@@ -57,6 +57,8 @@ class Parts:
         self.places = places_of(machine, demands, lifting)  # which nodes jobs may have; ``None`` where each may have all
         self.rows: int = getattr(policy, "rows_on", _none)(machine)  # of the Ousterhout matrix; 0 where there are none
         step: int = getattr(policy, "step_on", _none)(machine)  # at multiples of which alone it decides, ticks; 0: at any time
+        # Whether it may never start a job that could: it decides at certain times only, or expects jobs to run longer.
+        may_miss = step > 1 or getattr(policy, "predictor", "estimate") != "estimate"
         # What jobs ask of nodes; ``None`` where that is a number of processors.
         self.requests = requests = requests_of(machine, demands, by_node=by_node)
         speeds = machine.node_speeds
@@ -90,7 +92,7 @@ class Parts:
             self.kept_free = KeptFree(env, windows, self.pool, self.cap, self.unused, records, self.jobs)
             self.reservations = Reservations(
                 env, self.settled, machine, windows, demands, records, self.jobs, self.running, self.pool, self.choice,
-                self.phases, self.times, self.states, self.kept_free, self.rows, step,
+                self.phases, self.times, self.states, self.kept_free, self.rows, step, may_miss=may_miss,
             )  # fmt: skip
             if self.pool.switched_off is not None:
                 self.pool.switched_off.note = self.reservations.note

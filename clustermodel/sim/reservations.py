@@ -69,12 +69,13 @@ class Reservations(Rule):
     rejects_late: ClassVar[bool] = True
 
     # Where gangs share nodes in time, in `rows` rows, jobs are expected to leave them as late as they may; 0: they do not.
-    # Jobs start at multiples of `step` ticks only.
+    # Jobs start at multiples of `step` ticks only.  The policy `may_miss` all times at which a job could start.
 
     def __init__(
         self, env: Clock, settled: InstantSettled, machine: Machine, windows: Windows, demands: Demands, records: JobRecords,
         jobs: Mapping[int, JobInSystem], running: Mapping[int, Execution], pool: NodePool, choice: NodeChoice, phases: Phases,
-        times: JobTimes, states: NodeStates, kept_free: KeptFree, rows: int, step: int,
+        times: JobTimes, states: NodeStates, kept_free: KeptFree, rows: int, step: int, *,
+        may_miss: bool,
     ) -> None:  # fmt: skip
         charge, must = machine.checkpointing.restart_charge, "it must be 'on-start'"
         require(charge == "on-start", "Checkpointing.restart_charge", charge, must, " where nodes are kept free")
@@ -82,6 +83,7 @@ class Reservations(Rule):
         self._pool, self._choice, self._phases, self._times = pool, choice, phases, times
         self._states, self._kept_free = states, kept_free
         self._rows, self._time_slicing, self._step = rows, machine.time_slicing, max(step, 1)
+        self._may_miss = may_miss
         self.windows: Final = windows
         # After how many turns of all windows these begin as long after a multiple of the step again.
         self._offsets = min(self._step // gcd(self._step, windows.period), MOST_OFFSETS) if windows.period else 1
@@ -226,7 +228,7 @@ class Reservations(Rule):
     def hopeless(self, waiting: list[JobInSystem]) -> list[JobInSystem]:
         """Return the waiting jobs that no window lets start any more, or one of those that the policy starts in none."""
         never = [job for job in waiting if not self.lets_start(job)]
-        if not never and self._step > 1 and self._alarm.at is not None:  # it decides at times that may be in none that recur
+        if not never and self._may_miss and self._alarm.at is not None:  # of windows that recur
             never = waiting[:1]
         if never:
             self.wait_again()

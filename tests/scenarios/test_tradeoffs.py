@@ -73,7 +73,7 @@ def test_a_small_run_has_all_its_tables_and_figures(script: str) -> None:
     assert exhibits.figures
     for title, frame in exhibits.tables.items():
         shown = frame_table(frame, title)
-        assert list(shown.plain)
+        assert list(shown.values)
         assert title in str(shown)
     assert isinstance(study_notes(table), list)
 

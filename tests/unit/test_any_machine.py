@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 from clustermodel import Job, Machine, NodeType, Reservation, Scenario, Setup, Start, Workload, check_policy, synthetic_workload
-from clustermodel.machine.price import Price
-from clustermodel.policies.cheap_hours import CheapHours
 from clustermodel.policies.interface import Decide, Decision
 from clustermodel.policies.view import Batch, View
 from tests.unit.test_partitions import parts
@@ -58,7 +56,6 @@ MACHINES: dict[str, dict[str, Any]] = {
 }
 
 
-PRICE = Price(time_s=[0, 60, 120], price=[1.0, 3.0, 0.5], every_s=200)
 POLICIES: dict[str, Any] = {
     name: name
     for name in (
@@ -67,7 +64,7 @@ POLICIES: dict[str, Any] = {
         "backfilling:guarantees=selective,width=greedy,widening=true", "D:width=greedy,predictor=last,widening=2",
         "1/L:width=quarter,speculation=0.5,test_runs=true",
     )
-} | {"my-easy": MyEasy(), "cheap-hours": CheapHours(price=PRICE, max_delay_s=150)}  # fmt: skip
+} | {"my-easy": MyEasy()}  # fmt: skip
 
 
 @pytest.mark.parametrize("policy", POLICIES)

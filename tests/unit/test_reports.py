@@ -16,6 +16,7 @@ import clustermodel as cm
 from clustermodel.figures.result_plots import comparison, means_over_time
 from clustermodel.figures.style import save
 from clustermodel.policies.interface import Setup
+from clustermodel.text import files
 from clustermodel.text.files import without_formulas
 from tests.timeline.script import Script, migrate, start
 
@@ -186,7 +187,7 @@ def test_a_file_that_fails_half_way_leaves_the_old_one_and_nothing_else(
     def opened(target: Any, mode: str) -> FullDisk:
         return FullDisk(FileIO(target, mode.replace("b", "")))
 
-    monkeypatch.setattr(cm.files, "open", opened, raising=False)
+    monkeypatch.setattr(files, "open", opened, raising=False)
     with pytest.raises(cm.OutputError) as refused:
         write(str(path))
     assert str(refused.value) == f"{path}: cannot be written: No space left on device"
