@@ -29,7 +29,6 @@ VARIANTS = (
     "1/L:speculation=0.5,test_runs=true",
     "D-NG:width=greedy,widening=2,speculation=0.3",
     "backfilling:width=greedy,widening=true",
-    "cheap-hours",
     "ss",
     "ss:mode=checkpoint",
     "server-filling",
