@@ -20,6 +20,7 @@ from clustermodel.errors import SpecificationError, counted, shown
 from clustermodel.experiment.comparisons import (
     Case,
     JobTimes,
+    answers_of,
     blocks_of,
     comparisons_of,
     loads_of,
@@ -260,13 +261,11 @@ class _Runs:
 def _answers(runs: _Runs, simulations: _Simulations, policies: Sequence[str], of: Unit | None) -> list[Answer]:
     """Return what the changes do, by resamples of the log's weeks, users or blocks if asked for."""
     comparisons, workload = list(comparisons_of(runs.times, policies)), runs.workload
-    answers = [each.answer(runs.times, workload.span_s) for each in comparisons]
+    answers = answers_of(comparisons, runs.times, workload.span_s)
     if of is None:
         return answers
     resamples, blocks = list(simulations.of_resamples(workload, of)), blocks_of(workload, of)
-    return [
-        each.of_resamples(answer, runs.times, resamples, *blocks) for each, answer in zip(comparisons, answers, strict=True)
-    ]
+    return [each.of_resamples(answer, resamples, *blocks) for each, answer in zip(comparisons, answers, strict=True)]
 
 
 def _sites(options: Mapping[str, Any]) -> Iterator[tuple[str, Site | None]]:

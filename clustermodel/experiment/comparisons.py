@@ -15,6 +15,8 @@ from clustermodel.workload.transforms import Unit, whole_blocks
 
 NO_RULES: Final = "none"
 """The site of a case without rules."""
+WAIT: Final = "mean wait"
+RESPONSE: Final = "mean response time"
 
 
 class Case(NamedTuple):
@@ -59,26 +61,25 @@ class Comparison(NamedTuple):
     change: str
     """The beginning of a sentence about the change."""
 
-    def answer(self, times: Times, log_s: float) -> Answer:
-        """Return the answer of the log itself, which is so long."""
-        before, after, measure = self._compared(times, preempts=self._preempts(times))
-        return answer_of_log(self.question, self.change, before, after, log_s, measure=measure)
-
-    def of_resamples(self, log: Answer, times: Times, resamples: Sequence[Times], blocks: int, what: str) -> Answer:
+    def of_resamples(self, log: Answer, resamples: Sequence[Times], blocks: int, what: str) -> Answer:
         """Return the answer of resamples of the log, which has so many different weeks, users or blocks to draw from."""
-        preempts = self._preempts(times)
-        means = np.array([_means(*self._compared(each, preempts=preempts)[:2]) for each in resamples])
+        means = np.array([_means(*self.compared(each, log.measure)) for each in resamples])
         return answer_of_resamples(log, means[:, 0], means[:, 1], blocks, what)
 
-    def _preempts(self, times: Times) -> bool:
-        return times[self.before].preempts or times[self.after].preempts
-
-    def _compared(self, times: Times, *, preempts: bool) -> tuple[FloatArray, FloatArray, str]:
-        """Return the times to compare: response times where waits end early by construction."""
+    def compared(self, times: Times, measure: str) -> tuple[FloatArray, FloatArray]:
+        """Return the times of the jobs before and after."""
         before, after = times[self.before], times[self.after]
-        if preempts:
-            return before.response, after.response, "mean response time"
-        return before.wait, after.wait, "mean wait"
+        return (before.response, after.response) if measure == RESPONSE else (before.wait, after.wait)
+
+
+def answers_of(comparisons: Sequence[Comparison], times: Times, log_s: float) -> list[Answer]:
+    """Return the answers of a log that is so long, all of one measure: response times if waits end early by construction."""
+    early = any(times[case].preempts for each in comparisons for case in (each.before, each.after))
+    measure = RESPONSE if early else WAIT
+    return [
+        answer_of_log(each.question, each.change, *each.compared(times, measure), log_s, measure=measure)
+        for each in comparisons
+    ]
 
 
 def _means(before: FloatArray, after: FloatArray) -> tuple[float, float]:

@@ -63,6 +63,8 @@ class Answer:
         (before, after), unit = _texts(self.before_s, self.after_s)
         verb = "falls" if self.after_s < self.before_s else "rises"
         change = f"{self.change} the {self.measure} {verb} from {before} to {after} {unit.symbol}"
+        if before == after:
+            change = f"{self.change} the {self.measure} stays about {after} {unit.symbol}"
         if self.certain:
             ends = sorted((abs(low), abs(high)))
             (small, large), unit = _texts(*ends, given=unit if ends[1] >= unit.seconds else None)

@@ -179,7 +179,7 @@ class _PartReallocation(Reallocation):
     def _take(self, job: QueuedJob, sources: tuple[Any, ...]) -> Split | None:
         """Give a job idle nodes if they are enough, else also those that jobs are leaving, else also those to be gained.
 
-        A suspended job has its own nodes if it may have them, and nobody would have to leave them.
+        A suspended job has its own nodes if it may have them, and no running job would have to leave them.
         """
         split: Split | None = None
         if (nodes := self._suspended_on(job)) is not None and (own := self._own(job, nodes)) is not None:

@@ -71,7 +71,7 @@ def enough_for(
 ) -> list[T]:
     """Return the victims that ``choose`` gives for ``missing`` nodes; for as many more as it takes until they ``suffice``.
 
-    Nobody is among them then who can be spared.
+    None of them can be spared then.
     """
     victims = choose(missing)
     if suffice is None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from clustermodel.errors import visible
-from clustermodel.experiment.comparisons import NO_RULES, Case, comparisons_of, times_of
+from clustermodel.experiment.comparisons import NO_RULES, WAIT, Case, answers_of, comparisons_of, times_of
 from clustermodel.report.words import machine_in_words, site_in_words
 from clustermodel.text.files import write_file
 from clustermodel.text.formatting import UNDEFINED
@@ -111,7 +111,7 @@ class AnswerPage:
 
         drawable = {name: run for name, run in self.runs.items() if run.records.finished.any()}
         pictures: list[tuple[str, Figure]] = []
-        measure = self.answers[0].measure if self.answers else "mean wait"
+        measure = self.answers[0].measure if self.answers else WAIT
         if drawable:
             pictures.append((f"{measure.capitalize()} of jobs by their size", figures.times_by_size(drawable, measure)))
             pictures.append(("Busy nodes over time; dotted: all nodes", figures.nodes_over_time(drawable)))
@@ -124,18 +124,11 @@ class AnswerPage:
         if not self.runs:
             return []
         first = next(iter(self.runs.values()))
-        sites = {run.scenario.used_site: None for run in self.runs.values()} if _hashable(self.runs) else {}
-        lines = [line for site in sites if site is not None for line in site_in_words(site)]
+        rules = [site_in_words(site) for run in self.runs.values() if (site := run.scenario.used_site) is not None]
+        lines = dict.fromkeys(line for of_run in rules for line in of_run)
         sizes = sorted({run.machine.nodes for run in self.runs.values()})
         compared = [f"compared with {', '.join(f'{size:,}' for size in sizes[1:])} nodes"] if len(sizes) > 1 else []
-        return [*_section("The machine", [*machine_in_words(first.machine), *compared]), *_section("Its rules", lines)]
-
-
-def _hashable(runs: Mapping[str, Result]) -> bool:
-    try:
-        return all(hash(run.scenario.used_site) is not None for run in runs.values())
-    except TypeError:
-        return False
+        return [*_section("The machine", [*machine_in_words(first.machine), *compared]), *_section("Its rules", [*lines])]
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:
@@ -164,8 +157,8 @@ def page_of_runs(results: Sequence[Result]) -> AnswerPage:
     times = {case: times_of(ids, run) for case, run in cases.items()}
     submit = first.records.seconds("submit")
     log_s = float(submit.max() - submit.min()) if len(submit) else 0.0
-    comparisons = comparisons_of(times, list(runs)) if alike and len({run.machine.nodes for run in results}) == 1 else ()
-    answers = [each.answer(times, log_s) for each in comparisons]
+    alike = alike and len({run.machine.nodes for run in results}) == 1
+    answers = answers_of(list(comparisons_of(times, list(runs))), times, log_s) if alike else []
     policies, sources = ", ".join(runs), [each for each in first.scenario.sources if isinstance(each, Workload)]
     return AnswerPage(
         title=f"{first.scenario.workload_name} under {policies}",
